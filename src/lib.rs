@@ -2,8 +2,8 @@
 //!
 //! A *policy* is any namespaced custom resource with `spec.targetRef` or `spec.targetRefs`. If it targets a Gateway of
 //! a class that this controller manages, it is copied to the spokes that the Gateway's Placement selects. Each copy is
-//! wrapped in a ManifestWork of Open Cluster Management. The status from the spokes is aggregated into one annotation
-//! on the hub policy.
+//! wrapped in a ManifestWork of Open Cluster Management. The status from the spokes is aggregated into annotations of
+//! the hub policy.
 //!
 //! This crate is the program: [`cli`] has its commands. The documentation of [`policy_sync_controller`] begins with an
 //! overview of the flow of data. [`policy_sync_report`] reads the data of commands and web pages, and

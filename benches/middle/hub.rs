@@ -22,7 +22,7 @@ use policy_sync_testenv::tenant::rate_limit_policies;
 use serde_json::{Value, json};
 
 const CONTROLLER: &str = "kuadrant.io/policy-sync";
-/// Long after the initial lists.
+/// The time at which plans are computed: long after the initial lists.
 const NOW: Moment = Moment(2_000_000_000_000);
 
 pub(crate) struct Hub {
@@ -65,7 +65,7 @@ impl Hub {
             let plan = hub.see(|view| plan_works(view, &hub.settings, &origin(index)));
             for (cluster, outcome) in plan.outcomes {
                 let work = outcome.work().expect("it is planned");
-                hub.works.push(answered(work, &cluster));
+                hub.works.push(json_with_status(work, &cluster));
             }
         }
         hub.list_works();
@@ -93,8 +93,8 @@ impl Hub {
         self.mirror.change(SourceEvent::Applied { source: source.clone(), key, version: 1, row }, NOW);
     }
 
-    pub(crate) fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
-        look(self.mirror.read().view(NOW))
+    pub(crate) fn see<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {
+        read(self.mirror.read().view(NOW))
     }
 }
 
@@ -107,8 +107,8 @@ pub(crate) fn origin(index: usize) -> Origin {
     Origin::parse(&format!("ratelimitpolicies.kuadrant.io/shop/{}", name(index))).unwrap()
 }
 
-/// A work whose status is complete, with a message of 64 bytes.
-fn answered(work: &Arc<PlannedWork>, cluster: &ClusterName) -> String {
+/// The JSON of `work` with a complete status. The condition `Enforced` has a message of 64 bytes.
+fn json_with_status(work: &Arc<PlannedWork>, cluster: &ClusterName) -> String {
     let mut object = work.object(&cluster.0).unwrap();
     let copy = &object["spec"]["workload"]["manifests"][1];
     let text =

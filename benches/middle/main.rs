@@ -1,8 +1,8 @@
 //! Benchmarks of the flow without a server: the mirror stores objects, the planner plans works, and the fold
 //! aggregates statuses.
 //!
-//! `cargo bench` runs them, and first prints the allocations of each. There are 100 policies on 100 clusters:
-//! 10,000 works.
+//! `cargo bench` runs the benchmarks, and first prints the allocations of each benchmark. There are 100 policies on 100
+//! clusters, which gives 10,000 works.
 
 #![allow(clippy::unwrap_used)]
 
@@ -52,16 +52,17 @@ fn middle(criterion: &mut Criterion) {
             black_box(diff::works(view, &policy, &plan));
         });
     });
-    measure(criterion, "fold the answers of 100 clusters", 1, || {
+    measure(criterion, "fold the reports of 100 clusters", 1, || {
         black_box(hub.see(|view| status::policy::plan(view, &hub.settings, &policy)));
     });
-    measure(criterion, "take in a work that says something else", 1, || {
+    measure(criterion, "mirror a changed work", 1, || {
         hub.show(&WORKS.all(), &hub.works[0]);
     });
     measure(criterion, "list 10,000 works", POLICIES * CLUSTERS, || hub.list_works());
 }
 
-/// Builds the graph and folds all policies, and for comparison reads the routes once.
+/// Measures how long it takes to build the graph and to merge all policies. For comparison, also measures how long it
+/// takes to read the routes.
 fn graph(criterion: &mut Criterion) {
     for objects in [1_000, 10_000, 100_000] {
         let world = World::new(objects);
@@ -77,7 +78,8 @@ fn graph(criterion: &mut Criterion) {
             });
             paths
         };
-        // Each route attaches to three listeners, and one listener of each Gateway has no routes.
+        // The expected number of paths: each route has two rules and attaches to three listeners. One listener of each
+        // Gateway has no routes.
         let gateways = objects - objects * 7 / 10 - objects / 5 - objects * 95 / 1000;
         assert_eq!(build(), objects * 7 / 10 * 2 * 3 + gateways);
         let read = || {

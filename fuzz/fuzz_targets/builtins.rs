@@ -7,5 +7,5 @@ use policy_sync_fuzz::bodies;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-// Each byte is a choice, so plain byte mutations keep the input valid.
+// Each byte selects a part of the module, so any bytes are a valid input.
 fuzz_target!(|data: &[u8]| bodies::run("builtins", data));

@@ -45,7 +45,8 @@ pub struct Arguments {
     /// Modules, directories with .rego files, or manifests with modules.
     #[arg(short, long = "policy", value_name = "PATH", requires = "filenames")]
     policies: Vec<PathBuf>,
-    /// Namespaces whose objects are left out, in addition to those of Rego policies; `*` matches any text.
+    /// Namespaces whose objects are left out, in addition to the namespaces of Rego policies. `*` matches any
+    /// text. A value replaces the default.
     #[arg(long, value_delimiter = ',', default_value = "kube-*", value_parser = pattern, value_name = "PATTERN")]
     exempt_namespaces: Vec<String>,
     /// Output format.

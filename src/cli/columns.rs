@@ -31,8 +31,8 @@ impl Columns {
     }
 }
 
-/// Formats a complete table. The first `names` columns identify a row. On a terminal, the table is fitted to
-/// its width.
+/// Formats a complete table. The first `names` columns identify a row. On a terminal, cells are cut so that each row
+/// fits the width of the terminal.
 pub(super) fn table(headers: &[&str], names: usize, rows: impl Iterator<Item = Vec<String>>) -> String {
     let headers = headers.iter().map(|&header| header.to_owned()).collect();
     fitted_table([headers].into_iter().chain(rows), names, terminal_width())

@@ -87,7 +87,7 @@ pub fn complete() {
     let mut arguments = args_os();
     let program = arguments.next();
     let invocation = Invocation::new(program.as_deref());
-    let answered = if invocation == Invocation::PluginCompletion {
+    let is_printed = if invocation == Invocation::PluginCompletion {
         let words: Vec<OsString> = [PROGRAM.into()].into_iter().chain(arguments).collect();
         print(&cobra::candidates_text(invocation, words)).is_ok()
     } else if let Some(shell) = var_os(COMPLETE_VARIABLE) {
@@ -96,13 +96,13 @@ pub fn complete() {
             print(&bash::candidates_text(invocation, &words)).is_ok()
         } else {
             let command = || candidates::add(invocation.command(), &words);
-            let asked =
+            let completer =
                 CompleteEnv::with_factory(command).var(COMPLETE_VARIABLE).shells(Shells(&[&Zsh, &Fish]));
-            asked.try_complete(args_os(), current_dir().ok().as_deref()).is_ok()
+            completer.try_complete(args_os(), current_dir().ok().as_deref()).is_ok()
         }
     } else {
         return;
     };
     // Exits immediately, because a request to the hub may still be running.
-    std::process::exit(i32::from(!answered));
+    std::process::exit(i32::from(!is_printed));
 }

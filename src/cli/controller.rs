@@ -126,10 +126,10 @@ pub struct Arguments {
         value_name = "BOOL"
     )]
     route_status: bool,
-    /// Time for which changes of the spokes' status are batched.
+    /// Time to collect changes of the spokes' status before the status of a policy is written.
     #[arg(long, default_value = "1s", value_parser = status_window, value_name = "DURATION")]
     status_window: Duration,
-    /// Least severe level to log. RUST_LOG takes precedence.
+    /// Level of the messages to log; more severe messages are logged, too. RUST_LOG takes precedence.
     #[arg(long, default_value = "info", value_parser = levels(), value_name = "LEVEL")]
     log_level: Level,
 }
@@ -237,9 +237,15 @@ pub async fn run(
             };
             let placement_violations =
                 move || remediated.placement_violations().into_iter().map(placement_violation).collect();
-            let asked = (loading.loaded(), exemptions);
-            auditing =
-                Some(Auditing::new(asked, placement_violations, audited, controller.clone(), clock, audits));
+            let policies_and_exemptions = (loading.loaded(), exemptions);
+            auditing = Some(Auditing::new(
+                policies_and_exemptions,
+                placement_violations,
+                audited,
+                controller.clone(),
+                clock,
+                audits,
+            ));
             Some((loading, metrics))
         }
         None => None,

@@ -46,7 +46,7 @@ pub fn read(source: &Path) -> anyhow::Result<(String, String)> {
     Ok((name, text))
 }
 
-/// A document that cannot be parsed.
+/// The reason why a document cannot be parsed, with the place of the fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     /// The number of the document in the text, starting at 1.
@@ -162,7 +162,8 @@ fn has_mark(line: &str, mark: &str) -> bool {
     line.strip_prefix(mark).is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// Parses a part, without the line of its mark. `nodes` is the number of nodes left for the text.
+/// Parses `text`, one part from [`split_documents`]. A line `---` at its start is skipped. `nodes` is the number of
+/// YAML nodes that this part and all later parts may contain.
 fn parse_document(text: &str, nodes: &mut usize) -> Vec<Result<Document, Fault>> {
     let (lines, content) = match text.split_once('\n') {
         Some((mark, content)) if mark.trim_end() == "---" => (1, content),

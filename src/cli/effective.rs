@@ -69,7 +69,7 @@ struct RequestArguments {
     #[arg(long = "query", value_name = "NAME=VALUE")]
     query: Vec<String>,
     /// Port of the listener. It takes precedence over the port of the host. Without a port, listeners of all ports
-    /// match, except those for TCP and UDP.
+    /// match, except TCP and UDP listeners.
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 }
@@ -107,7 +107,7 @@ enum Format {
     Text,
     /// All details.
     Json,
-    /// The same as YAML.
+    /// The content of the JSON output, as YAML.
     Yaml,
 }
 
@@ -146,12 +146,12 @@ pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Ou
         let report = EffectiveReport::new(&graph, &scope, request, unknown);
         (report.with_partial(!input.found.unread.is_empty()), input.found.faults(&graph))
     };
-    // Missing rights are reported at the end.
+    // Missing rights are left out here, because `outcome` reports them at the end.
     print_messages(report.unknown.iter().filter(|line| !input.found.unread.contains(line)));
     print_messages(&faults);
     arguments.output.print(&report, text::lines)?;
     let is_fine = faults.is_empty() && (report.is_unknown() || !report.answers.is_empty());
-    // Missing rights have been reported already.
+    // If rights are missing, `outcome` reports them as the reason.
     let unknown = report.is_unknown() && !report.is_partial;
     input.outcome(is_fine, unknown.then(|| "it is unknown whether such a path exists".to_owned()))
 }

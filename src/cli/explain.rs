@@ -37,7 +37,7 @@ pub struct Arguments {
     kind: String,
     /// Name of the Gateway or policy.
     name: String,
-    /// Its namespace. Default: that of the kubeconfig's context.
+    /// Namespace of the Gateway or policy. Default: the namespace of the kubeconfig's context.
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
     /// Explain only this cluster.
@@ -56,7 +56,7 @@ enum Format {
     Text,
     /// All details, with the names of all clusters.
     Json,
-    /// The same as YAML.
+    /// The content of the JSON output, as YAML.
     Yaml,
 }
 

@@ -1,5 +1,5 @@
-//! The name under which the program was started: its own, or that of a `kubectl` plugin. Links to the binary have the
-//! names of the plugins, so that `kubectl` finds and starts the plugins.
+//! The name under which the program was started: `policy-sync`, or the name of a `kubectl` plugin. Links to the binary
+//! have the names of the plugins, so that `kubectl` finds and starts the plugins.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -175,7 +175,7 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory).with_context(unreadable)? {
         let path = entry.with_context(unreadable)?.path();
-        if is_named_like_one(&path) && !path.is_dir() {
+        if is_manifest_file(&path) && !path.is_dir() {
             files.push(path);
         }
     }
@@ -187,7 +187,7 @@ fn files(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Whether a file with this name contains manifests.
-pub(in crate::cli) fn is_named_like_one(path: &Path) -> bool {
+pub(in crate::cli) fn is_manifest_file(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| EXTENSIONS.contains(&extension))
 }

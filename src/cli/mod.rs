@@ -138,7 +138,7 @@ fn outcome(fine: bool, unread: &[String]) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Whether the namespaces `names` of `argument` exist. Prints those that do not.
+/// Whether the namespaces `names` of `argument` exist. Prints the namespaces that do not exist.
 ///
 /// # Errors
 ///

@@ -70,11 +70,11 @@ enum Format {
     Table,
     /// A list with all details.
     Json,
-    /// The same as YAML.
+    /// The content of the JSON output, as YAML.
     Yaml,
 }
 
-/// The kinds in one text, as the hub resolves them.
+/// The kinds that one text of parameters lists, each with the result of its resolution on the hub.
 type Kinds = Vec<(GroupVersionResource, Resolution)>;
 
 /// Runs the command. The exit code is 0 if all parameters are valid and every kind resolves.

@@ -86,7 +86,7 @@ pub struct Arguments {
 enum Format {
     /// One list of all objects.
     Yaml,
-    /// The same as JSON.
+    /// The content of the YAML output, as JSON.
     Json,
 }
 

@@ -7,7 +7,7 @@
 //! hub ──────────────────────────────────────────▶ mirror ─▶ plan ─▶ differences on stdout
 //! ```
 //!
-//! Mirror and plans are those of the controller. Functions of the API server are not emulated: schema
+//! The mirror and the plans use the controller's own code. Functions of the API server are not emulated: schema
 //! defaults, validation, and conversion between versions.
 
 mod diff;
@@ -74,9 +74,9 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// One document for each work; one list of all changes.
+    /// Works: one document each. With --diff: one list of all changes.
     Yaml,
-    /// One List of all works; one list of all changes.
+    /// Works: one List. With --diff: one list of all changes.
     Json,
     /// A row for each change.
     Table,

@@ -87,8 +87,8 @@ pub(super) async fn wait(loaded: &Loaded, ready: impl Future<Output = ()>) -> an
     }
 }
 
-/// Compares existing objects of `namespace`, or of all namespaces, with the placement policies. Only kinds
-/// that the classes of `controller` cover are included.
+/// Compares existing objects of `namespace`, or of all namespaces, with the placement policies. Only Gateways of the
+/// GatewayClasses of `controller`, and objects of the kinds in the parameters of these classes, are included.
 ///
 /// # Errors
 ///
@@ -103,12 +103,12 @@ pub(super) async fn placement(
     let read = snapshot::read(client, controller).await?;
     let covered = covered(read.mirror.read().view(OfflineMirror::settled(Clock::start().now())));
     let covered = covered.context("the GatewayClasses are unknown")?;
-    let look = ComplianceCheck::new(loaded.clone(), covered, exemptions);
-    if !wait(&loaded, look.ready()).await?
-        && let Some(missing) = look.not_ready_reason()
+    let check = ComplianceCheck::new(loaded.clone(), covered, exemptions);
+    if !wait(&loaded, check.ready()).await?
+        && let Some(missing) = check.not_ready_reason()
     {
         bail!("still unknown after {} s: {missing}", LOAD_TIMEOUT.as_secs());
     }
-    let found = tokio::task::spawn_blocking(move || look.non_compliant(namespace.as_deref())).await?;
+    let found = tokio::task::spawn_blocking(move || check.non_compliant(namespace.as_deref())).await?;
     found.map_err(anyhow::Error::msg)
 }

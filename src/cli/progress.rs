@@ -1,4 +1,4 @@
-//! Shows a progress message on a terminal while a command waits for the hub. It is erased before any output.
+//! Shows a progress message on a terminal while a command waits for the hub. The message is erased before any output.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::task::AbortHandle;
 const DELAY: Duration = Duration::from_secs(1);
 const LINE: &str = "waiting for the hub…";
 
-/// The state of the message. It is global, because all output has to erase it.
+/// The state of the message. This state is global, because any output has to erase the message first.
 static STATE: Mutex<ProgressState> = Mutex::new(ProgressState::Ended);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,7 +32,7 @@ pub enum Command {
     /// Evaluate a query.
     #[command(after_help = eval::EXAMPLES)]
     Eval(eval::Arguments),
-    /// Run the rules whose names begin with test_, and print those that are not true.
+    /// Run the rules whose names begin with test_, and print the rules that are not true.
     #[command(after_help = test::EXAMPLES)]
     Test(test::Arguments),
 }

@@ -137,7 +137,7 @@ enum Format {
     Wide,
     /// A list with all details.
     Json,
-    /// The same as YAML.
+    /// The content of the JSON output, as YAML.
     Yaml,
 }
 
@@ -149,12 +149,12 @@ enum Format {
 pub async fn run(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     if !arguments.watch {
         let _waiting = progress::begin();
-        return answer(hub, arguments).await;
+        return print_status(hub, arguments).await;
     }
     let shutdown = shutdown_signal()?;
     tokio::select! {
         () = shutdown => Ok(Outcome::Positive),
-        answer = answer(hub, arguments) => answer,
+        outcome = print_status(hub, arguments) => outcome,
     }
 }
 
@@ -172,7 +172,7 @@ impl HubClients {
     }
 }
 
-async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
+async fn print_status(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Outcome> {
     let controller = arguments.controller.controller()?;
     let config = hub.config().await?;
     let namespace = arguments.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
@@ -181,7 +181,7 @@ async fn answer(hub: &HubArguments, arguments: &Arguments) -> anyhow::Result<Out
     let hub = HubClients::new(hub, config)?;
     let requested = RequestedKinds::parse(arguments.kind.as_deref());
     if requested == RequestedKinds::Cluster {
-        return cluster::answer(hub, &controller, arguments).await;
+        return cluster::print_status(hub, &controller, arguments).await;
     }
     let namespace = (!arguments.all_namespaces).then_some(&*namespace);
     let scope = Scope::new(namespace, name.map(String::as_str));
@@ -309,8 +309,8 @@ impl Availability {
         Ok(Self { unavailable, unread, ..Self::default() })
     }
 
-    /// The availability of the cluster `name`. An absent ManagedCluster is reported. If the user may not read it, a
-    /// policy that names the cluster proves that it exists.
+    /// The availability of the cluster `name`. An absent ManagedCluster is reported. If the user may not read the
+    /// ManagedCluster, a policy that names the cluster proves that the cluster exists.
     async fn of(hub: &HubClient, name: &str, items: &[Item]) -> anyhow::Result<Self> {
         let mut policies = items.iter().filter_map(Item::policy);
         let mut named = || policies.any(|report| report.on(name).is_some_and(|on| on.entry.is_some()));
@@ -359,8 +359,9 @@ fn view(arguments: &Arguments, policies: usize) -> View {
     }
 }
 
-/// Keeps the `items` that pass the filter of `view`, and sorts them: those that have been out of sync for longest come
-/// first. Prints the number of hidden items that fail the check by `fail_on`, because the exit code depends on them.
+/// Keeps the `items` that pass the filter of `view`, and sorts them: the item that has been out of sync for the longest
+/// time comes first. Prints the number of hidden items that fail the check by `fail_on`, because the exit code depends
+/// on them.
 async fn filter(
     hub: &HubClient,
     controller: &ControllerName,

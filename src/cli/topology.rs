@@ -146,11 +146,11 @@ enum Format {
     Tree,
     /// DOT, for Graphviz.
     Dot,
-    /// A picture with at most 100 objects of each kind; those with errors come first.
+    /// A picture with at most 100 objects of each kind. If there are more, objects with errors are kept first.
     Svg,
     /// All details.
     Json,
-    /// The same as YAML.
+    /// The content of the JSON output, as YAML.
     Yaml,
 }
 

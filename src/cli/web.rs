@@ -33,7 +33,7 @@ Examples:
 /// Arguments of `policy-sync web`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Port on 127.0.0.1; 0 selects a free one.
+    /// Port on 127.0.0.1; 0 selects a free port.
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
     /// Read objects from a file, a directory (its *.yaml, *.yml and *.json files), or standard input (-) instead of a

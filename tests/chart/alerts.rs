@@ -1,7 +1,7 @@
-//! Brings a real hub with spokes and controllers into the state of each alert of the chart, and scrapes it. The
-//! commands of the runbook must find the problem and fix it. Then promtool evaluates the alerts on the scraped
-//! metrics. Only the alerts of the state may fire, after their waiting time. No alert may fire before the state
-//! or after it.
+//! Brings a real hub with spokes and controllers into the state that each alert of the chart detects, and scrapes the
+//! controllers. The commands of the runbook must find the problem and fix it. Then promtool evaluates the alerts on the
+//! scraped metrics. During a state, only its own alerts may fire, and only after their waiting time. Before and after a
+//! state, no alert may fire.
 
 mod scenario;
 mod states;
@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 
 use scenario::Scenario;
 
-// The agents run while the test waits for Helm and kubectl.
+// Worker threads run the agents while the test waits for Helm and kubectl.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn alerts_fire_in_their_states_only_and_the_runbook_fixes_each() -> Result<()> {
     let mut scenario = Scenario::begin().await?;

@@ -135,9 +135,9 @@ impl UserMachine {
             .env("KUBECONFIG", self.folder.path().join("kubeconfig"))
             .output()
             .context("running bash")?;
-        let (printed, said) =
+        let (printed, stderr) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        let context = || format!("{}:\n{}\nprinted:\n{printed}{said}", block.place, block.commands);
+        let context = || format!("{}:\n{}\nprinted:\n{printed}{stderr}", block.place, block.commands);
         ensure!(output.status.success(), "{}exited with {}", context(), output.status);
         shows(&printed, &block.shown).with_context(context)
     }
@@ -164,7 +164,7 @@ fn kubeconfig(fleet: &Fleet) -> Result<Value> {
     merged.context("no cluster")
 }
 
-// The simulated kubelet and placement controller run while the test waits for commands.
+// Worker threads run the simulated kubelet and placement controller while the test waits for commands.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn install_and_quick_start_pages_result_in_a_synced_policy() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;

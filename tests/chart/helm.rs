@@ -50,8 +50,8 @@ impl Helm {
     /// If `helm` fails. The error contains its output.
     pub(crate) fn run(&self, arguments: &[&str], values: Option<&Value>) -> Result<String> {
         let output = self.output(arguments, values)?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "helm {}: {said}", arguments.join(" "));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "helm {}: {stderr}", arguments.join(" "));
         Ok(String::from_utf8(output.stdout)?)
     }
 
@@ -112,7 +112,7 @@ impl Helm {
 pub(crate) struct Release<'r>(pub(crate) &'r str, pub(crate) &'r str);
 
 impl<'r> Release<'r> {
-    /// The arguments of `command` for the chart as this release.
+    /// The arguments with which `helm` runs `command` for this release of the chart.
     pub(crate) fn arguments(self, command: &'r str) -> [&'r str; 5] {
         [command, self.0, CHART, "--namespace", self.1]
     }

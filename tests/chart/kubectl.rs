@@ -12,8 +12,8 @@ use policy_sync_testenv::ControlPlane;
 /// If `kubectl` fails. The error contains its output.
 pub(crate) fn kubectl(plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
     let output = output(plane, arguments)?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "kubectl {}: {said}", arguments.join(" "));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "kubectl {}: {stderr}", arguments.join(" "));
     Ok(String::from_utf8(output.stdout)?)
 }
 

@@ -235,8 +235,8 @@ pub(crate) async fn check_rules(rules: &Value) -> Result<()> {
 async fn promtool(arguments: &[&str]) -> Result<()> {
     let program = binaries::debian("prometheus", "usr/bin/promtool").await?;
     let output = Command::new(program).args(arguments).output().context("running promtool")?;
-    let said = [output.stdout, output.stderr].concat();
-    ensure!(output.status.success(), "promtool: {}", String::from_utf8_lossy(&said));
+    let printed = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "promtool: {}", String::from_utf8_lossy(&printed));
     Ok(())
 }
 
@@ -276,7 +276,7 @@ pub(crate) fn check_metric_names(expression: &str, served: &Metrics) -> Result<(
     Ok(())
 }
 
-/// The part of the Prometheus operator's CustomResourceDefinition for PrometheusRules that the chart uses.
+/// The Prometheus operator's CustomResourceDefinition for PrometheusRules, with only the fields that the chart uses.
 pub(crate) fn prometheus_rules() -> Value {
     let text = json!({ "type": "string" });
     let texts = json!({ "type": "object", "additionalProperties": text });

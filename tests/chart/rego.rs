@@ -48,7 +48,6 @@ fn config_map(modules: &Value) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": modules })
 }
 
-/// A RegoPolicy.
 fn rego_policy(number: usize) -> Value {
     json!({
         "apiVersion": "policysync.kuadrant.io/v1alpha1",
@@ -102,7 +101,8 @@ async fn are_in_force(hub: &ControlPlane, [config_map, rego_policy]: &[Value; 2]
     .await
 }
 
-/// Waits until both webhook configurations refer to `port` with a trusted certificate, or have no entries.
+/// Waits until both webhook configurations refer to `port` with a trusted certificate, or have no entries if `port` is
+/// `None`.
 async fn are_registered(hub: &ControlPlane, rendered: &Rendered, port: Option<&Port>) -> Result<()> {
     for kind in CONFIGURATIONS {
         let (api, name) = api_for(&hub.client()?, rendered.one(kind)?).await?;
@@ -220,7 +220,8 @@ async fn is_read(hub: &ControlPlane, rendered: &Rendered, port: &Port) -> Result
     .await
 }
 
-/// If the API server rejects a write as invalid, the controller reads the object, which may have changed.
+/// Checks that the controller reads an object after the API server has rejected a write of the object as invalid,
+/// because the object may have changed.
 async fn reads_what_it_may_not_write(
     hub: &ControlPlane,
     release: Release<'_>,
@@ -238,7 +239,8 @@ async fn reads_what_it_may_not_write(
         let (client, secrets, secret_name) = (&client, &secrets, &secret_name);
         let controller = &controller;
         async move {
-            // Each status must differ from the previous status: an unused library causes a warning.
+            // Every second attempt adds an unused library, which causes a warning. So each attempt changes the status,
+            // and the controller writes it.
             let mut modules = json!({ "places.rego": PLACES });
             if number % 2 == 1 {
                 modules["unused.rego"] = "package lib.unused\n\nnumber = 1\n".into();
@@ -326,8 +328,8 @@ async fn controller_can_be_reinstalled_under_a_rego_policy_that_denies_everythin
     let written = ["create", "configmap", "any", "--dry-run=server"];
     let until_refused = async |words: &str| {
         wait::until("all writes are denied", LIMIT, || async {
-            let said = refused(hub, &written)?;
-            ensure!(said.contains(words), "{said}");
+            let text = refused(hub, &written)?;
+            ensure!(text.contains(words), "{text}");
             Ok(())
         })
         .await
@@ -344,11 +346,11 @@ async fn controller_can_be_reinstalled_under_a_rego_policy_that_denies_everythin
     for object in rendered.objects.iter().filter(|object| !stays(object)) {
         delete(&client, object).await?;
     }
-    let said = kubectl(hub, &manifests)?;
+    let text = kubectl(hub, &manifests)?;
     for created in
         ["deployment.apps/policy-sync created", "clusterrole.rbac.authorization.k8s.io/policy-sync created"]
     {
-        ensure!(said.contains(created), "{said}");
+        ensure!(text.contains(created), "{text}");
     }
     // The CustomResourceDefinition of RegoPolicies can be changed even while no controller runs.
     let definition =

@@ -135,8 +135,8 @@ fn choices() -> [(&'static str, Value); 6] {
     ]
 }
 
-/// The shared hub, with the CustomResourceDefinitions of the Prometheus operator and the namespace in
-/// `everything`.
+/// The shared hub, with the CustomResourceDefinitions of the Prometheus operator and the namespace that
+/// [`everything`] names.
 async fn hub() -> Result<&'static ControlPlane> {
     let hub = Fleet::shared_hub().await?.hub();
     let client = hub.client()?;
@@ -156,7 +156,7 @@ async fn hub() -> Result<&'static ControlPlane> {
     Ok(hub)
 }
 
-/// The part of the Prometheus operator's CustomResourceDefinition for PodMonitors that the chart uses.
+/// The Prometheus operator's CustomResourceDefinition for PodMonitors, with only the fields that the chart uses.
 fn pod_monitors() -> Value {
     let text = json!({ "type": "string" });
     let labels = json!({ "type": "object", "additionalProperties": text });
@@ -264,8 +264,8 @@ async fn controller_accepts_every_rendered_flag() -> Result<()> {
         .args(rendered.arguments()?)
         .args(["--kubeconfig", "/does/not/exist"])
         .output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(said.contains("cannot read kubeconfig /does/not/exist"), "{said}");
+    let error = String::from_utf8_lossy(&output.stderr);
+    ensure!(error.contains("cannot read kubeconfig /does/not/exist"), "{error}");
     // By default, the chart sets only the log level and flags that the controller cannot derive.
     let minimal = [
         "--log-level=info",
@@ -471,10 +471,10 @@ async fn rego_namespace_is_created_if_it_is_missing() -> Result<()> {
             rendered.all("Namespace").map(|namespace| &namespace["metadata"]["name"]).collect();
         ensure!(names == expected.into_iter().collect::<Vec<_>>(), "{rego}: {names:?}");
         let name = rego["namespace"]["name"].as_str().unwrap_or("kube-federation-scheduling-policy");
-        let is_there = |role: &&Value| {
+        let is_in_namespace = |role: &&Value| {
             role["metadata"]["name"] == "policy-sync-rego" && role["metadata"]["namespace"] == name
         };
-        ensure!(rendered.all("Role").filter(is_there).count() == 1, "{rego}: no Role in {name}");
+        ensure!(rendered.all("Role").filter(is_in_namespace).count() == 1, "{rego}: no Role in {name}");
         ensure!(rendered.arguments()?.contains(&format!("--rego-namespace={name}")), "{rego}");
     }
     Ok(())
@@ -488,7 +488,7 @@ async fn deprecated_policy_namespace_is_used_and_warned_about() -> Result<()> {
     for namespace in [
         json!({ "name": "policies" }),
         json!({ "create": false }),
-        // These values come from `helm upgrade --reuse-values` if the earlier chart had these defaults.
+        // `helm upgrade --reuse-values` passes these values if they were the defaults of the earlier chart.
         json!({ "create": true, "name": "kube-federation-scheduling-policy" }),
     ] {
         let (old, new) =
@@ -511,9 +511,9 @@ async fn deprecated_policy_namespace_is_used_and_warned_about() -> Result<()> {
         json!({ "namespace": { "create": false }, "policyNamespace": name("a") }),
         json!({ "namespace": name("a"), "policyNamespace": name("b"), "enabled": false }),
     ] {
-        let said = helm.refused(&release.arguments("template"), Some(&with(rego.clone())))?;
+        let error = helm.refused(&release.arguments("template"), Some(&with(rego.clone())))?;
         let why = "rego.policyNamespace is the deprecated name of rego.namespace, and both are set: set rego.namespace alone";
-        ensure!(said.contains(why), "{rego}: {said}");
+        ensure!(error.contains(why), "{rego}: {error}");
     }
     Ok(())
 }
@@ -572,7 +572,8 @@ async fn two_releases_coexist_unless_they_have_the_same_name() -> Result<()> {
         "crds": { "enabled": false },
     }));
     helm.install(Release("blue", "two"), &blue)?;
-    // Releases do not share objects: neither the namespace, nor objects with the release's name.
+    // Helm rejects a second release with the same values. Two releases cannot share objects: neither the
+    // namespace, nor objects with the release's name.
     let namespace = helm.refused(&Release("green", "two").arguments("install"), Some(&blue))?;
     ensure!(namespace.contains("Namespace \"other-policies\""), "{namespace}");
     ensure!(namespace.contains("invalid ownership metadata"), "{namespace}");
@@ -653,8 +654,8 @@ async fn invalid_values_are_rejected_with_their_path() -> Result<()> {
         (json!({ "crds": { "enable": true } }), "at '/crds': additional properties 'enable' not allowed"),
     ];
     for (values, expected) in cases {
-        let said = helm.refused(&Release("bad", "bad").arguments("template"), Some(&with(&values)))?;
-        ensure!(said.contains(expected), "{values}: {said}");
+        let error = helm.refused(&Release("bad", "bad").arguments("template"), Some(&with(&values)))?;
+        ensure!(error.contains(expected), "{values}: {error}");
     }
     Ok(())
 }
@@ -663,8 +664,8 @@ async fn invalid_values_are_rejected_with_their_path() -> Result<()> {
 async fn pod_monitor_requires_its_crd() -> Result<()> {
     let hub = ControlPlane::start(policy_sync_testenv::ControlPlaneOptions::named("bare")).await?;
     let values = with(&json!({ "podMonitor": { "enabled": true } }));
-    let said =
+    let error =
         Helm::of(&hub).await?.refused(&Release("bad", "default").arguments("install"), Some(&values))?;
-    ensure!(said.contains(r#"no matches for kind "PodMonitor""#), "{said}");
+    ensure!(error.contains(r#"no matches for kind "PodMonitor""#), "{error}");
     Ok(())
 }

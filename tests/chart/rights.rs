@@ -32,7 +32,7 @@ struct Permission {
     group: String,
     /// The resource with its subresource: `gateways/status`.
     resource: String,
-    /// The name of the only object; `None` for all objects.
+    /// The name of the only object that the permission covers; `None` if it covers all objects.
     name: Option<String>,
     verb: String,
 }
@@ -145,8 +145,8 @@ pub(crate) async fn replica(
     start(hub, release, rendered, &["--webhook-bind-address=127.0.0.1:0".to_owned()]).await
 }
 
-/// Starts the controller of a release with these arguments for webhooks, because several controllers on one
-/// machine cannot use the same port.
+/// Starts the controller of a release with the arguments of the chart. With Rego, adds the arguments `webhooks`,
+/// because several controllers on one machine cannot use the same port.
 async fn start(
     hub: &ControlPlane,
     release: Release<'_>,
@@ -390,9 +390,9 @@ pub(crate) async fn check_viewer_permissions(hub: &ControlPlane, rendered: &Rend
         "effective --cluster eu-1",
     ] {
         let output = command(arguments).output().await?;
-        let said = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr);
         // Exit code 1 means that not everything is in sync yet.
-        ensure!(matches!(output.status.code(), Some(0 | 1)) && said.is_empty(), "{arguments}: {said}");
+        ensure!(matches!(output.status.code(), Some(0 | 1)) && stderr.is_empty(), "{arguments}: {stderr}");
     }
     let _watches = ["status -A --watch", "status cluster eu-1 --watch"]
         .map(|arguments| command(arguments).stdout(Stdio::null()).spawn());
@@ -400,7 +400,8 @@ pub(crate) async fn check_viewer_permissions(hub: &ControlPlane, rendered: &Rend
         .await
 }
 
-/// Rights with which an attacker in the controller could get other rights, or read unrelated objects.
+/// The roles must not contain rights with which an attacker in the controller could get more rights, or read unrelated
+/// objects.
 #[tokio::test]
 async fn roles_allow_no_privilege_escalation() -> Result<()> {
     let helm = Helm::alone().await?;

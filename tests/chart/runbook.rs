@@ -32,7 +32,7 @@ struct Section {
     repair: Vec<String>,
 }
 
-/// The runbook by alert.
+/// The sections of the runbook, by alert.
 #[derive(Debug)]
 struct Runbook(BTreeMap<String, Section>);
 
@@ -73,7 +73,7 @@ pub(crate) struct OnCall {
     /// The home directory, with the programs in `bin`.
     home: TempDir,
     kubeconfig: PathBuf,
-    /// Values that the labels of every alert contain.
+    /// The values of the placeholders that have the same value for every alert.
     known: Vec<(&'static str, String)>,
     /// The commands that were run, as written in the runbook.
     ran: BTreeSet<String>,
@@ -111,7 +111,7 @@ impl OnCall {
         for command in self.page.section(alert)?.find.clone() {
             // A command may fail, because the hub has a problem.
             let output = self.run(&command, filled).await?;
-            found += &said(&output);
+            found += &output_text(&output);
         }
         Ok(RunbookOutput(found))
     }
@@ -133,7 +133,7 @@ impl OnCall {
         ensure!(!commands.is_empty(), "{alert}: no repair command begins with {beginning}");
         for command in commands {
             let output = self.run(&command, filled).await?;
-            ensure!(output.status.success(), "{command}: {}", said(&output));
+            ensure!(output.status.success(), "{command}: {}", output_text(&output));
         }
         Ok(())
     }
@@ -172,8 +172,8 @@ impl OnCall {
     }
 }
 
-fn said(output: &Output) -> String {
-    [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said)).concat()
+fn output_text(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes)).concat()
 }
 
 /// The output of commands.
@@ -229,12 +229,12 @@ async fn every_alert_has_a_heading_in_the_runbook_and_every_heading_an_alert() -
         let Some(command) = annotation("description")?.split('`').nth(1) else {
             bail!("{alert}: no command in the description")
         };
-        let is_it = |there: &&String| {
-            let there = there.replace("<namespace>", "policy-sync").replace("<name>", "policy-sync");
-            there.replace("<resource>", "{{ $labels.resource }}") == command
+        let is_it = |found: &&String| {
+            let found = found.replace("<namespace>", "policy-sync").replace("<name>", "policy-sync");
+            found.replace("<resource>", "{{ $labels.resource }}") == command
         };
         ensure!(
-            section.find.iter().any(|there| is_it(&there)),
+            section.find.iter().any(|found| is_it(&found)),
             "{alert}: {command} is missing in the runbook"
         );
     }

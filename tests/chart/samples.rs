@@ -23,7 +23,8 @@ use crate::{rego, rights};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// The runs are serialized, because kubectl fails if another process creates the same object.
+/// Applies `folder` with kubectl. The calls are serialized, because kubectl fails if another process creates the same
+/// object.
 fn kubectl_apply(plane: &ControlPlane, folder: &str) -> Result<()> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,7 +112,7 @@ async fn samples_are_sufficient_to_sync_a_policy() -> Result<()> {
     let auth = fixtures::auth_policy("shop", "everyone", "web");
     let gateway = fixtures::gateway("shop", "web", "multi-cluster", Some("everywhere"));
     apply_all(&client, [&gateway, &policy, &auth]).await?;
-    shipped_as_it_is_written(hub, fleet).await?;
+    access_work_has_sample_role(hub, fleet).await?;
     let (policies, name) = api_for(&client, &policy).await?;
     wait::until("both spokes enforce the policy", LIMIT, || async {
         let found = policies.get(&name).await?;
@@ -135,7 +136,7 @@ async fn samples_are_sufficient_to_sync_a_policy() -> Result<()> {
     })
     .await?;
 
-    a_secret_travels(fleet).await?;
+    secret_is_copied(fleet).await?;
     rego::check_evaluation(hub, release, &rendered, &port).await?;
     rights::exercise_rare_operations(hub, &policy, &auth).await?;
 
@@ -145,7 +146,7 @@ async fn samples_are_sufficient_to_sync_a_policy() -> Result<()> {
 }
 
 /// Checks that the access work has the role in the sample manifests.
-async fn shipped_as_it_is_written(hub: &ControlPlane, fleet: &Fleet) -> Result<()> {
+async fn access_work_has_sample_role(hub: &ControlPlane, fleet: &Fleet) -> Result<()> {
     let [written] = &objects_of(hub, "ocm-manifests/spoke")?[..] else {
         anyhow::bail!("the sample does not have exactly one object")
     };
@@ -161,7 +162,7 @@ async fn shipped_as_it_is_written(hub: &ControlPlane, fleet: &Fleet) -> Result<(
 }
 
 /// Checks that a Secret is copied after the parameters of the sample class enable the copying of Secrets.
-async fn a_secret_travels(fleet: &Fleet) -> Result<()> {
+async fn secret_is_copied(fleet: &Fleet) -> Result<()> {
     let client = fleet.hub().client()?;
     let text = std::fs::read_to_string(
         Path::new(env!("CARGO_MANIFEST_DIR")).join("gatewayclass-params/parameters.yaml"),
@@ -190,8 +191,8 @@ async fn condition_is_true(hub: &ControlPlane, object: &Value, condition: &str) 
     wait::until(&format!("{condition} of {name} is True"), LIMIT, || async {
         let found = api.get(&name).await?;
         let conditions = found.data["status"]["conditions"].as_array().context("no conditions")?;
-        let said = conditions.iter().find(|c| c["type"] == condition).context("no such condition")?;
-        ensure!(said["status"] == "True", "{said}");
+        let reported = conditions.iter().find(|c| c["type"] == condition).context("no such condition")?;
+        ensure!(reported["status"] == "True", "{reported}");
         Ok(())
     })
     .await

@@ -27,7 +27,7 @@ const RELEASE: Release<'_> = Release("policy-sync", "policy-sync");
 /// Kinds whose objects stay after an uninstall.
 const KEPT: [&str; 4] = ["GatewayClass", "ConfigMap", "Namespace", "CustomResourceDefinition"];
 
-/// The controller's works: namespace and name, uid and generation.
+/// The uid and the generation of each work of the controller, by the work's namespace and name.
 async fn works(hub: &ControlPlane) -> Result<BTreeMap<String, (Option<String>, Option<i64>)>> {
     let works: Api<ManifestWork> = Api::all(hub.client()?);
     let found = works.list(&ListParams::default().labels(&selector())).await?;
@@ -57,7 +57,7 @@ async fn until_annotated(hub: &ControlPlane, object: &Value, text: &str) -> Resu
     .await
 }
 
-// The agents run while the test waits for Helm and kubectl.
+// Worker threads run the agents while the test waits for Helm and kubectl.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn uninstall_keeps_objects_on_spokes_and_withdrawal_removes_them() -> Result<()> {
     let fleet = Fleet::start(FleetOptions::spokes(["eu-1", "us-1"])).await?;
@@ -144,8 +144,8 @@ async fn renamed_release_takes_over_the_class_with_take_ownership() -> Result<()
     let (first, second) = (Release("policy-sync", "moves"), Release("hub-policy-sync", "moves"));
     helm.install(first, &values)?;
     helm.run(&["uninstall", first.0, "--namespace", first.1], None)?;
-    let said = helm.refused(&second.arguments("install"), Some(&values))?;
-    ensure!(said.contains("invalid ownership metadata"), "{said}");
+    let error = helm.refused(&second.arguments("install"), Some(&values))?;
+    ensure!(error.contains("invalid ownership metadata"), "{error}");
     let takes = "--take-ownership";
     let command =
         "helm install hub-policy-sync charts/policy-sync --namespace policy-sync --values values.yaml";

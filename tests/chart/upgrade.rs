@@ -24,7 +24,10 @@ use crate::{binary, rights};
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The number of rules in each version of a ClusterRole.
-struct Rules(Arc<Mutex<Vec<usize>>>, #[expect(dead_code, reason = "held")] AbortOnDropHandle<()>);
+struct Rules(
+    Arc<Mutex<Vec<usize>>>,
+    #[expect(dead_code, reason = "keeps the watch running")] AbortOnDropHandle<()>,
+);
 
 impl Rules {
     fn watch(hub: &ControlPlane, name: &str) -> Result<Self> {

@@ -100,8 +100,8 @@ fn unreadable_document_leaves_the_others() {
     let expected = run(&FILES);
     let ran = run_with(&[&FILES[..], &["-f", "-"]].concat(), "a: 1\n---\nkind: Pod\nmetadata: {\n");
     assert_eq!((ran.code, ran.stdout), (2, expected.stdout), "{}", ran.stderr);
-    let said: Vec<&str> = ran.stderr.lines().collect();
-    let [.., none, bad] = &said[..] else { panic!("{}", ran.stderr) };
+    let stderr_lines: Vec<&str> = ran.stderr.lines().collect();
+    let [.., none, bad] = &stderr_lines[..] else { panic!("{}", ran.stderr) };
     assert_eq!(*none, "policy-sync: stdin:1: an object without apiVersion");
     assert!(bad.starts_with("policy-sync: stdin:4: document 2: unclosed bracket '{'"), "{}", ran.stderr);
 }
@@ -120,7 +120,7 @@ fn admit_query_selects_the_package() {
     for command in ["check", "test"] {
         assert_eq!(run(&["rego", command, policy, query]).code, 0);
     }
-    // By default, the program does not evaluate this package, and `matches` is undeclared in it.
+    // Without `--admit-query`, the program does not evaluate the package `gates`, and `matches` is undeclared in it.
     let ran = run(&["rego", "check", policy]);
     assert_eq!(ran.code, 1, "{ran:?}");
 }

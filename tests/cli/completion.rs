@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::run::{CommandOutput, finish, run};
 use crate::terminal::{Terminal, needs, on_path};
 
-/// The environment of a shell: a `PATH` with the program and `kubectl`, and its own home with these files.
+/// The environment of a shell: a `PATH` with the program and `kubectl`, and a home directory of its own.
 struct Shell {
     home: TempDir,
     _folder: TempDir,
@@ -199,7 +199,7 @@ async fn unreachable_hub_gives_no_candidates_and_no_messages() -> Result<()> {
     Ok(())
 }
 
-/// Types a line with tabs into a shell that prints the commands it runs, and waits until it has run
+/// Types a line with tabs into a shell that prints each command before it runs. Waits until the shell has run
 /// `expected`.
 async fn typed(terminal: &mut Terminal, line: &str, expected: &str) {
     terminal.types(&format!("{line}\r"));

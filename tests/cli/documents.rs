@@ -118,12 +118,13 @@ async fn readings(texts: &[&String]) -> Result<Vec<YamlReaderOutput>> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The difference between the reading of a text and kubectl's reading.
+/// A difference between this product and kubectl in the result of reading a text.
 #[derive(Debug, PartialEq)]
 enum Difference {
     /// kubectl and go-yaml read the text, and this product rejects it.
     Rejected(String),
-    /// kubectl reads only the first documents of the text, and go-yaml rejects the text.
+    /// This product reads all documents of the text, kubectl reads only the first documents, and go-yaml rejects the
+    /// text.
     Truncated,
     Value(String),
 }

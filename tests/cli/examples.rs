@@ -109,14 +109,14 @@ async fn examples_in_help_texts_work() -> Result<()> {
             let mut running = Running::start(bash(&format!("exec {example}")));
             running.says("\"started\"").await;
             running.signal("TERM");
-            ensure!(running.ends().await == Some(0), "{example}: {:#?}", running.said());
+            ensure!(running.ends().await == Some(0), "{example}: {:#?}", running.stderr_lines());
             continue;
         }
         if example.starts_with("policy-sync web") {
             let mut running = Running::start(bash(&format!("exec {example}")));
             running.prints("the address of the server", |line| line.starts_with("http://127.0.0.1:")).await;
             running.signal("INT");
-            ensure!(running.ends().await == Some(0), "{example}: {:#?}", running.said());
+            ensure!(running.ends().await == Some(0), "{example}: {:#?}", running.stderr_lines());
             continue;
         }
         let ran = finish(bash(&example), "");

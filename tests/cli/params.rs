@@ -24,8 +24,8 @@ fn sample_parameters_are_valid() {
     for file in ["parameters.yaml", "examples/every-key.yaml", "examples/hub-wins.yaml"] {
         let path = format!("{FOLDER}/{file}");
         let ran = run(&["params", "check", &path, "--offline"]);
-        let said = (ran.code, ran.stdout, ran.stderr);
-        assert_eq!(said, (0, format!("{path}: valid\n"), String::new()));
+        let printed = (ran.code, ran.stdout, ran.stderr);
+        assert_eq!(printed, (0, format!("{path}: valid\n"), String::new()));
     }
 }
 
@@ -53,9 +53,9 @@ fn json_and_yaml_output_contain_the_faults() {
     ] {
         let ran = check(r#"{"conflicts": 1}"#, &["-o", output]);
         assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
-        let said = read(&ran.stdout);
-        assert_eq!(said["items"][0]["faults"][0]["place"], "conflicts");
-        assert_eq!((&said["items"][0]["valid"], &said["rightsOf"]), (&json!(false), &Value::Null));
+        let printed = read(&ran.stdout);
+        assert_eq!(printed["items"][0]["faults"][0]["place"], "conflicts");
+        assert_eq!((&printed["items"][0]["valid"], &printed["rightsOf"]), (&json!(false), &Value::Null));
     }
 }
 

@@ -43,7 +43,8 @@ fn kinds_are_inferred_from_policies_without_crds() {
     let ran = run(&["plan", "-f", "shop"]);
     assert_eq!(ran.code, 0);
     insta::assert_snapshot!("inferred", ran.stderr);
-    // The CustomResourceDefinition also shows that TimeoutPolicies have a status for each of their Gateways.
+    // The CustomResourceDefinition shows that the status of a TimeoutPolicy has an entry for each Gateway. Therefore its
+    // work has a condition rule, which is missing without the CustomResourceDefinition.
     let works = |stdout: &str| {
         let mut works: Vec<Value> = serde_saphyr::from_multiple(stdout).unwrap();
         let mut rules = 0;
@@ -232,7 +233,7 @@ fn unreadable_document_leaves_the_others() {
     let ran = run(&[&["plan"], &files.map(|file| ["-f", file]).concat()[..]].concat());
     assert_eq!((ran.code, &ran.stdout), (2, &expected.stdout), "{}", ran.stderr);
     let (line, document) = (good.lines().count(), good.split("\n---\n").count());
-    let said = [
+    let faults = [
         format!(
             "policy-sync: {bad}:{}: document {}: unclosed bracket '[' at column 7",
             line + 2,
@@ -242,7 +243,7 @@ fn unreadable_document_leaves_the_others() {
         format!("policy-sync: {bad}:{}: document {}: duplicate key \"kind\"", line + 7, document + 3),
     ];
     let lines: Vec<&str> = ran.stderr.lines().collect();
-    assert!(lines.ends_with(&said.each_ref().map(String::as_str)), "{}", ran.stderr);
+    assert!(lines.ends_with(&faults.each_ref().map(String::as_str)), "{}", ran.stderr);
 }
 
 #[test]

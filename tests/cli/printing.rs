@@ -52,7 +52,7 @@ async fn tables_are_cut_to_the_terminal_width_only_on_terminals() {
     };
     let whole = finish(status(&[]), "").stdout;
     assert!(whole.contains(message.trim_end()), "{whole}");
-    // A slow hub first gets a progress message, which the table overwrites.
+    // If the hub is slow, the terminal first shows a progress message, which the table then overwrites.
     let on_terminal = |columns, command: &std::process::Command| {
         let shown = on_terminal(columns, command).stdout;
         let visible = shown.lines().map(|line| line.rsplit('\r').next().unwrap_or(line));

@@ -17,7 +17,7 @@ use cases::{KUBECONFIGS, USAGE};
 
 use crate::run::{CommandOutput, command, end, finish, run_with};
 
-/// The commands that need a hub, with minimal arguments.
+/// The commands that read the hub, with minimal arguments. All except `params check` require a hub.
 const COMMANDS: [&[&str]; 4] = [
     &["controller", "--metrics-bind-address=0", "--health-probe-bind-address=0"],
     &["plan", "--diff"],

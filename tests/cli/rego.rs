@@ -226,8 +226,8 @@ fn module_that_ends_its_check_is_named_and_affects_no_others() {
     let folder = TempDir::new().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
     write("fine.rego", "package fine\np := 1");
-    // The error of the engine contains the large value, which is not a number. This error takes more memory than
-    // the check may use.
+    // Adding 1 fails, because the result of `n` is a nested list. The engine's error message quotes this large list,
+    // and so exceeds the memory limit of the check.
     let large = format!(
         "package large\nn(v) := [v, v, v, v, v, v, v, v, v, v, v, v, v, v, v, v]\np := n(n(n(n(n(\"{}\"))))) + 1",
         "x".repeat(2_000)
@@ -423,7 +423,7 @@ fn unreadable_files_are_reported() {
 fn rego_commands_in_the_documentation_work() {
     let page = include_str!("../../docs/rego.md");
     let commands = page.lines().filter_map(|line| line.strip_prefix("    policy-sync "));
-    // The page's commands other than `rego` run in tests/rego and in the demo.
+    // The page's commands other than `policy-sync rego` run in tests/rego and in the demo.
     let commands: Vec<&str> = commands.filter(|command| command.starts_with("rego ")).collect();
     assert_eq!(commands.len(), 3, "{commands:#?}");
     for line in commands {
@@ -439,7 +439,7 @@ fn rego_commands_in_the_documentation_work() {
     assert!(ran.code == 1 && page.contains(&fault), "{fault}");
 }
 
-/// A module that would write the contents of a Secret into an Event.
+/// A module whose denial has the contents of a Secret in its message. The controller copies such messages to Events.
 const DENIES_WITH_SECRET: &str = "package admission\nimport rego.v1\ndeny contains msg if {\n\tinput.request.kind.kind == \"Secret\"\n\
                      \tmsg := sprintf(\"%v\", [input.request.object.data])\n}\n";
 
@@ -545,7 +545,7 @@ fn constraint_templates_become_modules_that_pass_their_suite() {
         path("template.yaml")
     );
     assert_eq!((ran.code, ran.stdout), (1, expected));
-    // A constraint of another kind, and a template that reads replicated objects.
+    // `convert` rejects a constraint without a template of its kind, and a template that reads replicated objects.
     write("constraint.yaml", &CONSTRAINT.replace("kind: RequiredOwner", "kind: Other"));
     write("template.yaml", &TEMPLATE.replace("input.parameters.message", "data.inventory.cluster"));
     let ran = run(&["rego", "convert", &suite, "--to", &path("others")]);

@@ -48,7 +48,7 @@ fn plan(manifests: &[String], output: &str) -> CommandOutput {
 }
 
 /// The kinds and names of the objects in the Gateway's work.
-fn carried(ran: &CommandOutput) -> Vec<String> {
+fn manifest_names(ran: &CommandOutput) -> Vec<String> {
     let works: Vec<Value> = serde_saphyr::from_multiple(&ran.stdout).unwrap();
     let work = works.iter().find(|work| work["metadata"]["name"].as_str().unwrap().starts_with("gateway"));
     let manifests = work.unwrap()["spec"]["workload"]["manifests"].as_array().unwrap();
@@ -73,7 +73,7 @@ fn given_secrets_are_copied_with_hidden_contents() {
         "ReferenceGrant",
         "Gateway web",
     ];
-    assert_eq!(carried(&ran), expected);
+    assert_eq!(manifest_names(&ran), expected);
     assert_eq!(ran.stdout.matches("tls.key: <hidden, blake3 ").count(), 2, "{}", ran.stdout);
     assert!(plan(&given, "json").stdout.contains(r#""tls.key": "<hidden, blake3 "#));
     let rotated =
@@ -84,7 +84,7 @@ fn given_secrets_are_copied_with_hidden_contents() {
 #[test]
 fn missing_secrets_and_grants_cause_warnings() {
     let ran = plan(&[hub(r#"{"tlsSecrets": "copy"}"#), secret("tls", "theirs")], "yaml");
-    assert_eq!(carried(&ran), ["Namespace kuadrant-shop", "Gateway web"]);
+    assert_eq!(manifest_names(&ran), ["Namespace kuadrant-shop", "Gateway web"]);
     for text in [
         "Gateway shop/web: warning: listener https: Secret shop/own is not copied: there is no such Secret of type \
          kubernetes.io/tls\n",
@@ -99,7 +99,7 @@ fn missing_secrets_and_grants_cause_warnings() {
 #[test]
 fn secrets_are_unused_without_the_parameter() {
     let ran = plan(&[hub("{}"), secret("shop", "own"), GRANT.to_owned()], "yaml");
-    assert_eq!(carried(&ran), ["Namespace kuadrant-shop", "Gateway web"]);
+    assert_eq!(manifest_names(&ran), ["Namespace kuadrant-shop", "Gateway web"]);
     for object in ["Secret shop/own", "ReferenceGrant tls/g"] {
         let note =
             format!("{object}: note: not used: no GatewayClass of this controller has tlsSecrets \"copy\"\n");

@@ -28,7 +28,7 @@ use tokio::sync::OnceCell;
 use crate::params::check_on;
 use crate::run::{CommandOutput, command, finish, run};
 
-/// The annotations of a policy on two clusters. On `eu-1`, a policy of the spoke overrides it.
+/// The annotations of a policy on two clusters. On `eu-1`, the spoke's own policy overrides the copy.
 pub(crate) fn annotations(applied: bool) -> BTreeMap<&'static str, String> {
     let entry = |cluster: &str, applied: bool, status: &str, reason: &str| {
         json!({"cluster": cluster, "name": "limits", "namespace": "kuadrant-shop", "applied": applied,
@@ -59,8 +59,8 @@ fn status(kubeconfig: &Path, arguments: &[&str]) -> CommandOutput {
     finish(command, "")
 }
 
-/// Creates a tenant on a hub that only the tests of `status` share: a controller would remove annotations
-/// that the tests write.
+/// Creates a tenant on a hub that only the tests of `status` share. No controller runs on this hub, because it would
+/// remove the annotations that the tests write.
 pub(crate) async fn tenant(name: &str) -> Tenant<'static> {
     static HUB: OnceCell<ControlPlane> = OnceCell::const_new();
     let start = || async {

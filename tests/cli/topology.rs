@@ -238,8 +238,8 @@ fn messages_about_invalid_objects_are_documented() {
     for (what, objects, expected) in cases() {
         let ran = run_with(&["topology", "-f", "-", "-o", "json"], &text(&objects));
         let code_expected = if expected.starts_with("policy-sync: ") { 2 } else { 1 };
-        let said: Vec<&str> = ran.stderr.lines().collect();
-        if ran.code != code_expected || !said.contains(&expected) {
+        let lines: Vec<&str> = ran.stderr.lines().collect();
+        if ran.code != code_expected || !lines.contains(&expected) {
             faults.push(format!("{what}: expected {expected}, found {} {}", ran.code, ran.stderr));
         }
         table += &format!("| {what} | {} |\n", code(expected));
@@ -329,8 +329,8 @@ fn unreadable_document_leaves_the_others() {
         let arguments = [command, &["-f", "-", "-o", "json"]].concat();
         let (ran, expected) = (run_with(&arguments, &bad), run_with(&arguments, &text(&good)));
         assert_eq!((ran.code, ran.stdout), (2, expected.stdout), "{}", ran.stderr);
-        let said = ran.stderr.lines().last().unwrap_or_default();
-        assert!(said.starts_with("policy-sync: stdin:3: document 2: "), "{}", ran.stderr);
+        let line = ran.stderr.lines().last().unwrap_or_default();
+        assert!(line.starts_with("policy-sync: stdin:3: document 2: "), "{}", ran.stderr);
     }
 }
 
@@ -545,8 +545,8 @@ fn copy_with_precedence_over_a_local_policy_is_a_fault() {
     }
 }
 
-/// Backends of these kinds are never read, neither from a cluster nor from files. So their references do not
-/// affect the exit code.
+/// Backends of kinds such as InferencePool are never read, neither from a cluster nor from files. So references to
+/// these backends do not affect the exit code.
 #[test]
 fn unread_kinds_of_backends_are_no_fault() {
     let route = |rule: &str| {

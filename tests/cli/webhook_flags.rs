@@ -130,16 +130,16 @@ fn messages_about_invalid_flags_are_documented() {
             arguments.push("--rego-namespace=policies");
         }
         let ran = run(&arguments);
-        let mut said = ran.stderr.clone();
+        let mut stderr = ran.stderr.clone();
         for (name, folder) in folders {
-            said = said.replace(&folder.display().to_string(), name);
+            stderr = stderr.replace(&folder.display().to_string(), name);
         }
-        assert_eq!(ran.code, 2, "{what}: {said}");
-        assert!(said.contains(expected), "{what}: {said}");
-        let told =
+        assert_eq!(ran.code, 2, "{what}: {stderr}");
+        assert!(stderr.contains(expected), "{what}: {stderr}");
+        let message =
             if expected.is_empty() { "the following required arguments were not provided" } else { expected };
-        assert!(said.contains(told), "{what}: {said}");
-        table += &format!("| {what} | {} | {} |\n", code(flag), code(told));
+        assert!(stderr.contains(message), "{what}: {stderr}");
+        table += &format!("| {what} | {} | {} |\n", code(flag), code(message));
     }
     bad_input::holds("webhook flags", &table).unwrap();
 }

@@ -24,7 +24,8 @@ const CONTROLLER: &str = "istio.io/gateway-controller";
 pub(crate) async fn apply_and_collect(cluster: &Cluster, mut worlds: Vec<Vec<Value>>) -> Result<Vec<World>> {
     cluster.create(&mut worlds).await?;
     let mut before = None;
-    // Several workers of istiod write statuses. They have finished if two rounds give the same result.
+    // Several workers of istiod write statuses. The workers have finished once two consecutive rounds read the same
+    // statuses.
     for round in 1.. {
         mark(cluster, round).await?;
         let answers = statuses(cluster).await?;

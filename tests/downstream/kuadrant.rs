@@ -50,7 +50,7 @@ pub(crate) async fn apply_and_collect(cluster: &Cluster, mut worlds: Vec<Vec<Val
     Ok(all)
 }
 
-/// Objects of all kinds that the operator reads, with the number of the round.
+/// Objects of all kinds that the operator reads. A field of each object contains the number of the round.
 fn marker(round: u32) -> Vec<Value> {
     let section = format!("m{round}");
     let rules = json!([{"name": section, "backends": ["none:80"]}]);

@@ -24,7 +24,7 @@ struct Generator {
     blue: String,
 }
 
-/// `fields` of an object of `kind` called `name`.
+/// Adds `kind` and `name` to the `fields` of an object in short form.
 fn named(kind: &str, name: String, mut fields: Value) -> Value {
     fields[kind] = name.into();
     fields
@@ -50,7 +50,7 @@ impl Generator {
         self.any(&both)
     }
 
-    /// The two namespaces, and Services in each.
+    /// The GatewayClass, the two namespaces, and a Service in each namespace.
     fn ground(&self) -> Vec<Value> {
         let ports = json!([{"name": "http", "port": 80}, {"name": "grpc", "port": 90}]);
         let mut objects = vec![json!({"GatewayClass": "istio"})];

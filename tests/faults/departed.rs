@@ -37,7 +37,10 @@ fn conditions(hub: &Hub) -> Result<Vec<String>> {
         .context("the Gateway does not exist")?;
     let conditions = web["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let text = |condition: &Value, field: &str| condition[field].as_str().unwrap_or_default().to_owned();
-    Ok(conditions.iter().map(|said| format!("{} {}", text(said, "type"), text(said, "status"))).collect())
+    Ok(conditions
+        .iter()
+        .map(|condition| format!("{} {}", text(condition, "type"), text(condition, "status")))
+        .collect())
 }
 
 #[tokio::test(start_paused = true)]

@@ -27,18 +27,18 @@ pub(crate) const SHOP: &str = "shop";
 pub(crate) const CONTROLLER: &str = "example.com/policy-sync";
 /// The user that the controller runs as.
 pub(crate) const USER: &str = "controller";
-/// Within this time after the last fault, the state has to be correct. The controller checks an unsyncable kind again
-/// at the same interval.
+/// The time after the last fault within which the state has to become correct. After the same time, the controller
+/// checks again whether an unsyncable kind can be synced.
 const SOON: Duration = Duration::from_secs(30);
 /// The longest backoff after repeated failures.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
-/// A hub without requests for this time is settled. The time is longer than the longest backoff and than one watch, so
-/// that retries would be seen. Together with the preceding scenario, this time is shorter than two watches, so that no
-/// watch begins after the last change.
+/// A hub without requests for this time is settled. The time is longer than the longest backoff and than one watch
+/// lasts, so that retries would be seen. The scenario and this time together are shorter than two watches last, so that
+/// no watch begins just before the end of a run.
 const QUIET: Duration = Duration::from_secs(350);
 /// The number of watches of a kind that can begin within [`QUIET`].
 const WATCHES: usize = 2;
-/// A limit that is longer than one watch. No fault delays a request or an event for longer than this limit.
+/// A limit that is longer than one watch lasts. No fault delays a request or an event for longer than this limit.
 pub(crate) const LIMIT: Duration = Duration::from_secs(300);
 
 /// An API server in memory.

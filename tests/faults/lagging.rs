@@ -33,8 +33,8 @@ impl Interposer for DelayedWatch {
     }
 }
 
-/// A settled hub with the Gateway `web` and its policy `limits` on `eu-1`. The switch makes the watch of
-/// `resource` lag.
+/// A settled hub with the Gateway `web` and its policy `limits` on `eu-1`. The watch of `resource` delays its next
+/// event, and then clears the returned flag.
 async fn synced(resource: &'static str) -> Result<(Hub, Arc<AtomicBool>)> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;

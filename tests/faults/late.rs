@@ -27,7 +27,7 @@ struct RequestFault {
     outcome: RequestOutcome,
 }
 
-/// The [`RequestFault`] of the next matching request, if one is set.
+/// The fault of the next matching request; `None` if no fault is set.
 #[derive(Clone, Default)]
 struct NextFault(Arc<Mutex<Option<RequestFault>>>);
 
@@ -44,7 +44,7 @@ impl Interposer for NextFault {
     }
 }
 
-/// A settled hub with the Gateway `web` and its policy `limits` on `eu-1`. The handle sets the fault of a request.
+/// A settled hub with the Gateway `web` and its policy `limits` on `eu-1`. The returned [`NextFault`] is still empty.
 async fn synced() -> Result<(Hub, NextFault)> {
     let hub = Hub::new(&all_kinds()).await?;
     hub.place("all", &["eu-1"]).await?;

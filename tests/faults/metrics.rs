@@ -37,8 +37,8 @@ async fn number_of_series_does_not_grow_with_policies_and_clusters() -> Result<(
     let later: Vec<&String> = later.collect();
     ensure!(later.is_empty(), "series were added after the start: {later:?}");
 
-    // The restarted controller plans the Gateway once. Without the restart, each new policy would cause another
-    // plan of it.
+    // The restarted controller plans the Gateway once. Without the restart, the controller would plan the Gateway
+    // again for each new policy.
     controller.terminate().await?;
     let clusters: Vec<String> = (0..CLUSTERS).map(|number| format!("c-{number}")).collect();
     for (number, cluster) in clusters.iter().enumerate() {

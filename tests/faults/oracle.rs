@@ -110,15 +110,15 @@ impl Effects {
     }
 }
 
-/// Whether the object `<namespace>/<name>` of the kind `resource` is out of reach of a hostile spoke and
-/// tenant. They can cause and extend the access work of a cluster.
+/// Whether a hostile spoke and a hostile tenant cannot influence the object `<namespace>/<name>` of the kind
+/// `resource`. These attackers can cause and extend the access work of a cluster.
 fn is_of_others(resource: &str, name: &str) -> bool {
     let (namespace, name) = name.split_once('/').unwrap_or(("", name));
     let hostile = [namespace, name].iter().any(|found| [ROGUE, HOSTILE_TENANT].contains(found));
     !hostile && (resource != "manifestworks" || scenario::works().contains(name))
 }
 
-/// Verb and object of a request, without its ordinal: `create manifestworks eu-1/limits`.
+/// The verb and the object of a request, without the request's ordinal: `create manifestworks eu-1/limits`.
 fn effect(request: &RequestInfo) -> String {
     RequestInfo { ordinal: 0, ..request.clone() }.to_string()
 }

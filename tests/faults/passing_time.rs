@@ -43,7 +43,8 @@ fn is_reported(hub: &Hub, reason: &str) -> bool {
 fn programmed(hub: &Hub) -> String {
     let gateway = hub.object(GATEWAY);
     let conditions = gateway["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let programmed = conditions.into_iter().find(|said| said["type"] == "Programmed").unwrap_or_default();
+    let programmed =
+        conditions.into_iter().find(|condition| condition["type"] == "Programmed").unwrap_or_default();
     programmed["reason"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -110,11 +111,14 @@ async fn revoked_patch_permission_is_reported_within_a_minute() -> Result<()> {
     let resolved = |hub: &Hub| {
         let class = hub.object("gatewayclasses.gateway.networking.k8s.io /shop");
         let conditions = class["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        let said = conditions.into_iter().find(|said| said["type"] == "PoliciesResolved").unwrap_or_default();
+        let condition = conditions
+            .into_iter()
+            .find(|condition| condition["type"] == "PoliciesResolved")
+            .unwrap_or_default();
         format!(
             "{}: {}",
-            said["reason"].as_str().unwrap_or_default(),
-            said["message"].as_str().unwrap_or_default()
+            condition["reason"].as_str().unwrap_or_default(),
+            condition["message"].as_str().unwrap_or_default()
         )
     };
     tokio::time::sleep(MINUTE * 5).await;

@@ -126,7 +126,7 @@ async fn held_gateway_reports_pending_policies_whose_works_are_rejected() -> Res
     hub.controller(RejectRequests::work("create", "ratelimitpolicy-", 422))?;
     hub.until(Duration::from_secs(60), |hub| {
         let conditions = &hub.object(GATEWAY)["status"]["conditions"];
-        conditions.as_array().into_iter().flatten().any(|said| said["reason"] == "PoliciesPending")
+        conditions.as_array().into_iter().flatten().any(|condition| condition["reason"] == "PoliciesPending")
     })
     .await?;
     hub.until(Duration::from_secs(5), |hub| {

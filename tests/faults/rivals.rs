@@ -100,7 +100,7 @@ async fn of_two_controllers_the_first_by_name_annotates_and_the_other_reports() 
     sleep(MINUTE * 10).await;
     ensure!(first.writes(&hub) + last.writes(&hub) == before, "the controllers still write");
 
-    // A controller that is gone for good, and whose works are deleted, no longer owns anything.
+    // A controller that does not return, and whose works are deleted, no longer owns annotations.
     first.stop.cancel();
     sleep(MINUTE).await;
     ensure!(all_of(&hub, &first), "annotations have another owner while works of the first controller exist");

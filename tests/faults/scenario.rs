@@ -22,8 +22,8 @@ use crate::oracle::State;
 /// The time between two steps: longer than the controller needs without faults, and shorter than many faults
 /// last, so that the next step happens during the fault.
 const PAUSE: Duration = Duration::from_secs(12);
-/// A pause that is longer than the time for which decisions must be stable, and shorter than the Gateway's grace
-/// period.
+/// A pause that ends within the Gateway's grace period. The grace period begins 5 s after the last change of
+/// PlacementDecisions, and lasts 2 s.
 const WITHIN_GRACE: Duration = Duration::from_secs(6);
 /// The namespace of a certificate. A ReferenceGrant lets the Gateway use the certificate.
 const CERTIFICATES: &str = "certificates";
@@ -77,7 +77,7 @@ pub(crate) async fn prepare(hub: &Hub) -> Result<()> {
     hub.apply(&tls_secret(CERTIFICATES, "shared", "shared")).await?;
     let certificates = [json!({"name": "certificate"}), json!({"name": "shared", "namespace": CERTIFICATES})];
     let mut web = https_gateway(SHOP, "web", SHOP, &certificates);
-    // The grace period is shorter than a step, including the time for which decisions must be stable.
+    // The grace period ends within one step, although it begins only 5 s after PlacementDecisions change.
     web["metadata"]["annotations"]["kuadrant.io/grace-timeout"] = json!("2");
     hub.apply(&web).await?;
     hub.apply(&gateway(SHOP, "api", SHOP, Some("edge"))).await
@@ -143,7 +143,7 @@ pub(crate) async fn play(hub: &Hub) -> Result<Vec<Step>> {
     hub.apply(&grant()).await?;
     pause().await;
 
-    // Only existing copies have a grace period. By now, they exist even if a fault has delayed their creation.
+    // Only existing copies have a grace period. By now, the copies exist even if a fault has delayed their creation.
     hub.place("all", &["us-1"]).await?;
     sleep(WITHIN_GRACE).await;
     hub.place("all", &["eu-1", "us-1"]).await?;

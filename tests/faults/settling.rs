@@ -10,7 +10,8 @@ use crate::hub::{Hub, SHOP, USER};
 use crate::oracle::State;
 use crate::scenario;
 
-/// The objects with a work at the end of each step, except the access works: on `eu-1`, and on `us-1`.
+/// For each step of the scenario: the names of the hub objects with works for `eu-1`, and with works for `us-1`. Access
+/// works are omitted.
 const STEPS: [(&str, &str); 17] = [
     ("web", "api web"),
     ("web", "api web"),
@@ -42,7 +43,7 @@ fn works(state: &State) -> (String, String) {
 }
 
 /// The manifest with this kind and name in the work `<cluster>/<kind>-<name>`.
-fn carried<'s>(state: &'s State, work: &str, (kind, name): (&str, &str)) -> Result<&'s Value> {
+fn manifest_in_work<'s>(state: &'s State, work: &str, (kind, name): (&str, &str)) -> Result<&'s Value> {
     let (_, work) = state.works().find(|(name, _)| *name == work).context("the work does not exist")?;
     let manifests = work["spec"]["workload"]["manifests"].as_array().context("the work has no manifests")?;
     let is_meant = |found: &&Value| found["kind"] == kind && found["metadata"]["name"] == name;
@@ -51,7 +52,8 @@ fn carried<'s>(state: &'s State, work: &str, (kind, name): (&str, &str)) -> Resu
 
 /// The limit in the copy on a cluster.
 fn limit(state: &State, cluster: &str) -> Result<Value> {
-    let copy = carried(state, &format!("{cluster}/ratelimitpolicy-limits"), ("RateLimitPolicy", "limits"))?;
+    let copy =
+        manifest_in_work(state, &format!("{cluster}/ratelimitpolicy-limits"), ("RateLimitPolicy", "limits"))?;
     Ok(copy["spec"]["limits"]["all"]["rates"][0]["limit"].clone())
 }
 
@@ -75,15 +77,15 @@ async fn each_step_of_the_scenario_ends_in_the_expected_state() -> Result<()> {
             "step {number}: unexpected feedbackScrapeType"
         );
     }
-    // Step 3 overrides the limit on one cluster. Step 4 rotates the certificate and grants another certificate, and
-    // step 8 revokes the grant.
+    // Step 3 overrides the limit on one cluster. Step 4 rotates the certificate, and grants the use of another
+    // certificate. Step 8 revokes the grant.
     assert_eq!((limit(&steps[3].state, "eu-1")?, limit(&steps[3].state, "us-1")?), (json!(20), json!(5)));
     for (step, key) in [(&steps[3], "first"), (&steps[4], "second")] {
-        let secret = carried(&step.state, "us-1/gateway-web", ("Secret", "certificate"))?;
+        let secret = manifest_in_work(&step.state, "us-1/gateway-web", ("Secret", "certificate"))?;
         assert_eq!(secret["data"], tls_secret(SHOP, "certificate", key)["data"]);
     }
     for (step, granted) in [(3, false), (4, true), (7, true), (8, false), (9, true)] {
-        let secret = carried(&steps[step].state, "us-1/gateway-web", ("Secret", "shared"));
+        let secret = manifest_in_work(&steps[step].state, "us-1/gateway-web", ("Secret", "shared"));
         ensure!(secret.is_ok() == granted, "step {step}: the copy of the Secret does not match the grant");
     }
     hub.settled().await?;

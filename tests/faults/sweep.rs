@@ -34,8 +34,9 @@ const SHARE: &str = "POLICY_SYNC_FAULT_SHARE";
 const ONE_OF: usize = 10;
 /// The environment variable that seeds the sample.
 const SEED: &str = "POLICY_SYNC_FAULT_SEED";
-/// The number of additional reads for a delete that fails until a broken watch has listed its objects again: 7
-/// attempts in 3 s, with up to 10 reads each. The duration of the fault does not include this list.
+/// After a watch breaks, a delete can fail until the watch has listed its objects again. This is the number of
+/// additional reads for such a delete: 7 attempts in 3 s, with up to 10 reads each. The duration of the fault does not
+/// include this list.
 const UNTIL_LISTED: usize = 70;
 
 /// The interval between two moves of the attackers.
@@ -111,8 +112,8 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
     let recovers = async {
         let mut lasted = Duration::ZERO;
         if faults.plan().is_some() {
-            // Every request or event with a fault comes before the second watch of its kind, which begins before the
-            // limit.
+            // The disturbed request or event comes before the second watch of its kind. This second watch begins before
+            // the limit.
             match faults.over(&hub.server, LIMIT).await {
                 // Beside attackers, the request or event to disturb may not occur.
                 Err(_) if attack.is_some() && faults.disturbed().is_none() => {}
@@ -138,8 +139,8 @@ async fn outcome(hub: &Hub, faults: &Faults, attack: Option<Attack>) -> Result<O
 }
 
 impl Outcome {
-    /// The outcome without objects that attackers can influence. It has no number of requests, because attackers
-    /// cause requests, too.
+    /// The outcome without objects that attackers can influence. The number of requests is 0, because attackers also
+    /// cause requests.
     fn of_others(&self) -> Self {
         let of_others = |step: &Step| Step { at: step.at, state: step.state.of_others() };
         Self {
@@ -170,7 +171,7 @@ impl Outcome {
 }
 
 /// The allowed number of additional requests for a fault that `lasted` this long. The number covers repeated requests,
-/// lists page by page, and the retries of each waiting key, where each delete reads all its inputs.
+/// the pages of repeated lists, and the retries of each waiting key. A retry of a delete reads all its inputs.
 fn more_requests(lasted: Duration) -> usize {
     let seconds = usize::try_from(lasted.as_secs()).unwrap_or(usize::MAX);
     // Most retries come in the first minute, after which the backoff is at its longest.
@@ -333,14 +334,14 @@ pub(crate) fn each(plans: &[Plan], judge: impl Fn(&Plan) -> Result<String> + Syn
     });
     let failed = failed.into_inner();
     let names: BTreeSet<&String> = failed.iter().map(|(name, _)| name).collect();
-    let told: Vec<String> =
+    let messages: Vec<String> =
         failed.iter().take(MAX_PRINTED).map(|(name, fault)| format!("{CHOSEN}='{name}'\n{fault}")).collect();
     ensure!(
         failed.is_empty(),
         "{} of {} plans failed: {names:#?}\n\n{}",
         failed.len(),
         plans.len(),
-        told.join("\n\n")
+        messages.join("\n\n")
     );
     Ok(())
 }
@@ -375,12 +376,12 @@ fn unknown_plan_name_is_rejected_with_the_list_of_faults() {
     assert_eq!(named(&plans, "× cut"), plans[1..]);
     assert_eq!(named(&plans, "×"), plans);
     assert!(named(&plans, "answer lots").is_empty());
-    let told = none_named("answer lots");
-    assert!(told.contains("POLICY_SYNC_FAULT_PLAN='answer lots'"), "{told}");
+    let message = none_named("answer lots");
+    assert!(message.contains("POLICY_SYNC_FAULT_PLAN='answer lots'"), "{message}");
     for (fault, _) in REQUEST_FAULTS {
-        assert!(told.contains(fault), "{told}");
+        assert!(message.contains(fault), "{message}");
     }
     for (fault, _) in EVENT_FAULTS {
-        assert!(told.contains(fault), "{told}");
+        assert!(message.contains(fault), "{message}");
     }
 }

@@ -21,7 +21,7 @@ use crate::sweep::{attackers_of, chosen, each};
 const USER: &str = "topology";
 const CONTROLLER: &str = "example.com/topology";
 const THEIRS: &str = "example.com/theirs";
-/// A time limit that is longer than one watch.
+/// A time limit that is longer than one watch lasts.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The limit until all checks pass after the last fault: the longest backoff, and the time between two
 /// writes.
@@ -53,9 +53,9 @@ enum UserAction {
     ChangeAndRevert(&'static str, [&'static str; 2]),
 }
 
-/// A delay that is long enough for the ConfigMap to be written again before [`UserAction::ChangeAndRevert`].
-const BEFORE_BLINK: Duration = Duration::from_secs(12);
-const BLINK: Duration = Duration::from_secs(3);
+/// The delay before [`UserAction::ChangeAndRevert`]. It is longer than the interval between writes of the ConfigMap.
+const BEFORE_REVERT: Duration = Duration::from_secs(12);
+const REVERT_AFTER: Duration = Duration::from_secs(3);
 
 const STORY: [UserAction; 15] = [
     UserAction::Route("orders", "http"),
@@ -141,9 +141,9 @@ impl Hub {
             }
             UserAction::DeleteConfigMap => delete(&client, &config_map).await?,
             UserAction::ChangeAndRevert(name, [first, then]) => {
-                sleep(BEFORE_BLINK).await;
+                sleep(BEFORE_REVERT).await;
                 apply(&client, &route(name, first)).await?;
-                sleep(BLINK).await;
+                sleep(REVERT_AFTER).await;
                 apply(&client, &route(name, then)).await?;
             }
         }
@@ -213,7 +213,7 @@ async fn start(faults: &Faults) -> Result<(Hub, CancellationToken)> {
     Ok((Hub { server, theirs: BTreeMap::new(), attacked: false }, stop))
 }
 
-/// Plays the story under `faults`, beside attackers if `attack` has a seed.
+/// Performs the actions of [`STORY`] under `faults`, beside attackers if `attack` has a seed.
 async fn play(faults: &Faults, attack: Option<u64>) -> Result<()> {
     let (mut hub, stop) = start(faults).await?;
     let server = hub.server.clone();

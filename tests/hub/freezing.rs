@@ -62,7 +62,7 @@ async fn invalid_parameters_freeze_policies_but_not_withdrawal() -> Result<()> {
     let message = until_class_condition(&tenant, "Accepted", "InvalidParameters").await?;
     ensure!(message.starts_with("parameters invalid/params: policiesToSync[0].version: "), "{message}");
 
-    // A changed policy is not written, but a cluster that leaves the Placement loses its copy.
+    // A changed policy is not written, but the copy is removed from a cluster that leaves the Placement.
     tenant.apply(&changed(&limits)).await?;
     until_message(&tenant, &limits, "has invalid parameters").await?;
     ensure!(

@@ -70,7 +70,7 @@ pub(crate) async fn until_resolved(tenant: &Tenant<'_>, class: &str, reason: &st
     .await
 }
 
-/// Retries until the kind of `object` is served.
+/// Applies `object`, and retries until its kind is served.
 pub(crate) async fn apply_once_served(tenant: &Tenant<'_>, object: &Value) -> Result<()> {
     wait::until("the kind is served", Duration::from_secs(30), || async {
         tenant.apply(object).await.map(drop)

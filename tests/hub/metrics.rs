@@ -136,8 +136,9 @@ async fn all_documented_metrics_are_served_from_the_start_and_pass_the_linter() 
     let metrics = follower.metrics().await?;
     for row in documented().iter().filter(|row| row.leader_only) {
         let is_of_it = |name: &str| name == row.name || name.strip_suffix("_count") == Some(row.name);
-        let mut said = metrics.series().iter().filter(|series| is_of_it(&series.name) && series.value != 0.0);
-        ensure!(said.next().is_none(), "the follower exports {:?}", said.next());
+        let mut exported =
+            metrics.series().iter().filter(|series| is_of_it(&series.name) && series.value != 0.0);
+        ensure!(exported.next().is_none(), "the follower exports {:?}", exported.next());
     }
     ensure!(metrics.value("policy_sync_watch_up", &[("resource", "gateways")])? == 1.0, "{metrics}");
     Ok(())
@@ -210,7 +211,7 @@ async fn metrics_count_policies_gateways_works_and_clusters_by_state() -> Result
 }
 
 /// The time of the response to the last request that `fits` accepts, in seconds since the epoch.
-fn answered(requests: &[Request], fits: impl Fn(&Request) -> bool) -> Result<f64> {
+fn processed(requests: &[Request], fits: impl Fn(&Request) -> bool) -> Result<f64> {
     let last = requests.iter().rfind(|request| fits(request)).context("no such request")?;
     Ok(last.stage_timestamp.0.as_microsecond() as f64 / 1e6)
 }
@@ -241,11 +242,11 @@ async fn propagation_metric_agrees_with_the_audit_log() -> Result<()> {
         })
         .await?;
         let requests = requests_of(tenant.hub(), &User::admin().name)?;
-        let changed = answered(&requests, |request| {
+        let changed = processed(&requests, |request| {
             let object = request.object();
             request.is_write() && object.namespace == tenant.name() && object.resource == "ratelimitpolicies"
         })?;
-        let applied = answered(&requests, |request| {
+        let applied = processed(&requests, |request| {
             request.object().namespace == clusters[1] && request.object().subresource == "status"
         })?;
         apart.push((sum - (applied - changed)).abs());

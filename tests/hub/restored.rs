@@ -44,7 +44,7 @@ fn backup(etcd: &Path) -> PathBuf {
 
 /// Writes more than the hub's own components write at startup. Otherwise the resource versions of the restored
 /// hub would soon exceed the last version that clients have seen, and no client could detect the restore.
-async fn happen(tenant: &Tenant<'_>) -> Result<()> {
+async fn write_many(tenant: &Tenant<'_>) -> Result<()> {
     let maps: Api<ConfigMap> = Api::namespaced(tenant.client().clone(), tenant.name());
     let map = json!({ "metadata": { "name": "touched" } });
     maps.create(&PostParams::default(), &serde_json::from_value(map)?)
@@ -101,7 +101,7 @@ async fn restored_hub_is_reported_and_ends_the_process_after_five_minutes() -> R
     let before: Vec<_> = uids(tenant.works().await?).collect();
 
     hub.with_etcd_stopped(|etcd| copy(etcd, &backup(etcd))).await?;
-    happen(&tenant).await?;
+    write_many(&tenant).await?;
     for tenant in [&tenant, &within] {
         tenant.apply(&rate_limit_policy(tenant.name(), "later", "web")).await?;
         tenant.until_work("us-1", "ratelimitpolicy-later", |_| true).await?;

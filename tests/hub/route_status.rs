@@ -196,8 +196,8 @@ async fn routes_and_gateways_report_attachment_and_affecting_policies() -> Resul
         ("TLSRoute", "through", "True Accepted", "False RefNotPermitted"),
     ] {
         until(&hub, kind, name, |entry| {
-            let said = (verdict(entry, "Accepted"), verdict(entry, "ResolvedRefs"));
-            ensure!(said == (accepted.to_owned(), resolved.to_owned()), "{kind} {name}: {entry}");
+            let verdicts = (verdict(entry, "Accepted"), verdict(entry, "ResolvedRefs"));
+            ensure!(verdicts == (accepted.to_owned(), resolved.to_owned()), "{kind} {name}: {entry}");
             Ok(())
         })
         .await?;
@@ -339,9 +339,9 @@ async fn play_other_controller(routes: &Api<DynamicObject>, times: usize) -> Res
             let mut parents: Vec<Value> =
                 route.data["status"]["parents"].as_array().into_iter().flatten().cloned().collect();
             parents.retain(|entry| entry["controllerName"] != THEIRS);
-            let said = json!({"type": "Accepted", "status": "True", "reason": "Handled", "message": format!("{time} times"),
+            let accepted = json!({"type": "Accepted", "status": "True", "reason": "Handled", "message": format!("{time} times"),
                 "lastTransitionTime": "2026-01-01T00:00:00Z"});
-            parents.insert(0, json!({"controllerName": THEIRS, "parentRef": {"name": "theirs", "port": 8443}, "conditions": [said]}));
+            parents.insert(0, json!({"controllerName": THEIRS, "parentRef": {"name": "theirs", "port": 8443}, "conditions": [accepted]}));
             let version = route.metadata.resource_version;
             let patch = json!({"metadata": {"resourceVersion": version}, "status": {"parents": parents}});
             match routes.patch_status("shop", &PatchParams::default(), &Patch::Merge(patch)).await {

@@ -160,7 +160,7 @@ async fn schema_check_agrees_with_the_api_server() -> Result<()> {
     let tenant = tenant("schemas", &[]).await?;
     let mut disagreements = Vec::new();
     let (schemas, values): (Vec<Value>, Vec<Vec<Value>>) = cases().into_iter().unzip();
-    // One kind with a field for each schema, because a new definition takes a moment to be served.
+    // One kind has a field for each schema, because the API server takes a moment to serve each new definition.
     let fields = schemas.iter().enumerate().map(|(index, schema)| (format!("f{index}"), schema.clone()));
     let rate = json!({"type": "object", "properties": serde_json::Map::from_iter(fields)});
     tenant.apply(&typed_definition(GROUP, &rate)).await?;

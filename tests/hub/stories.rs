@@ -1,8 +1,8 @@
 //! Scenarios that users of a hub rely on. Each scenario prevents the return of a defect.
 //!
-//! Related scenarios are elsewhere. `kinds` checks that the parameters of one class never end the watches of
-//! another class. `tests/ocm` checks that a namespace on a spoke stays after its last work. The library's unit
-//! tests check that a reference keeps its `sectionName` and that names do not collide.
+//! Other tests check related scenarios. `tests/hub/kinds.rs` checks that the parameters of one class never end the
+//! watches of another class. `tests/ocm` checks that a namespace on a spoke stays after its last work. Unit tests check
+//! that a targetRef keeps its `sectionName`, and that names of works do not collide.
 
 use anyhow::{Result, ensure};
 use policy_sync_testenv::fixtures::{gateway, namespace, placement, rate_limit_policy};
@@ -65,7 +65,7 @@ async fn a_change_of_the_parameters_reaches_every_copy() -> Result<()> {
 
 #[tokio::test]
 async fn a_placement_deleted_before_its_gateway_leaves_no_works_behind() -> Result<()> {
-    // No agent runs in this test, so these works were never applied.
+    // No work agent runs in this test, so the deleted works were never applied on a spoke.
     let (tenant, _controller, limits) = synced("orphans").await?;
     tenant.delete(&placement(tenant.name(), "all", 0)).await?;
     tenant.decide("all", 1, &[]).await?;

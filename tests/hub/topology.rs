@@ -181,12 +181,12 @@ async fn config_map_of_another_owner_is_not_changed() -> Result<()> {
     theirs["data"] = json!({"topology": "theirs"});
     apply(&hub.client()?, &theirs).await?;
     let controller = controller(&hub).await?;
-    let said = || async {
+    let is_logged = || async {
         let log = controller.log()?;
         ensure!(log.contains("has another owner"), "{log}");
         Ok(())
     };
-    wait::until("the foreign ConfigMap is logged", LIMIT, said).await?;
+    wait::until("the foreign ConfigMap is logged", LIMIT, is_logged).await?;
     until_metric(&controller, STORED, &[], 0.0).await?;
     let (maps, name) = api_for(&hub.client()?, &config_map()).await?;
     ensure!(maps.get(&name).await?.data["data"]["topology"] == "theirs");

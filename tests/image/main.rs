@@ -23,8 +23,8 @@ const INSIDE: &str = "usr/bin/policy-sync";
 /// Runs a program and returns its output.
 fn run(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("starting {command:?}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{command:?}: {said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {stderr}");
     Ok(String::from_utf8(output.stdout)?)
 }
 

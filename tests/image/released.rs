@@ -155,10 +155,10 @@ async fn runs_on_arm64(hub: &ControlPlane, root: &Path) -> Result<()> {
         .arg("--kubeconfig")
         .arg(hub.kubeconfig())
         .output()?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     // Exit code 1 is a valid result: the Gateway is not programmed.
-    ensure!(matches!(output.status.code(), Some(0 | 1)), "{said}");
-    let shown: Value = serde_json::from_slice(&output.stdout).with_context(|| said.into_owned())?;
+    ensure!(matches!(output.status.code(), Some(0 | 1)), "{stderr}");
+    let shown: Value = serde_json::from_slice(&output.stdout).with_context(|| stderr.into_owned())?;
     ensure!(shown["items"][0]["name"] == "web", "{shown}");
     Ok(())
 }

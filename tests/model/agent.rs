@@ -27,7 +27,7 @@ fn waits(work: &Value) -> bool {
 }
 
 /// The agent applies the work `key`, or removes its finalizer from the work if the work is being deleted.
-pub(crate) fn look(hub: &mut Hub, contents: &mut Contents, key: &ObjectKey) {
+pub(crate) fn run(hub: &mut Hub, contents: &mut Contents, key: &ObjectKey) {
     hub.apply_agent(contents, &WORKS.all(), key, |work| {
         if !work["metadata"]["deletionTimestamp"].is_null() {
             work["metadata"]["finalizers"] = json!([]);

@@ -44,7 +44,8 @@ pub(crate) enum MirrorEvent {
     SourceRemoved(Source),
 }
 
-/// The sources of a mirror. While a source is listed, its value has the keys that the list has brought so far.
+/// The sources of a mirror. While a source is listed, its value has the keys that the list has brought so far. After
+/// the list, its value is `None`.
 pub(crate) type Listings = BTreeMap<Source, Option<BTreeSet<ObjectKey>>>;
 
 /// A mirror. All states with equal mirrors share this value.
@@ -52,12 +53,11 @@ pub(crate) struct MirrorState {
     pub(crate) id: usize,
     /// A hash of all that affects decisions, except times.
     pub(crate) shape: u64,
-    /// The time from which each Placement counts as settled.
+    /// For each Placement and each class, the time from which decisions no longer depend on time.
     pub(crate) settles: BTreeMap<ObjectKey, Moment>,
     pub(crate) mirror: Mirror,
     /// The objects in the versions that the watches have last reported to the mirror.
     pub(crate) shown: Objects,
-    /// The sources, as in [`Listings`].
     listing: Listings,
     wanted: OnceLock<BTreeSet<OriginOnCluster>>,
 }
@@ -79,7 +79,7 @@ impl MirrorState {
     }
 }
 
-/// A request and its purpose.
+/// A request, with the kind of change that it makes.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingRequest {
     pub(crate) purpose: RequestPurpose,
@@ -262,7 +262,8 @@ impl Controller {
             .clone()
     }
 
-    /// The decision of `mirror_state` for `key`; `all` has the writes of every key that are not yet visible.
+    /// The decision for `key` with the state of the mirror. `all` has the writes of every key that the mirror does not
+    /// show yet.
     pub(crate) fn decide(
         &mut self,
         mirror_state: &MirrorState,
@@ -271,7 +272,7 @@ impl Controller {
         all: &BTreeMap<Key, OwnWrites>,
         now: Moment,
     ) -> Arc<KeyDecision> {
-        // Once every Placement has settled, the time no longer matters.
+        // After the last of these times, decisions no longer depend on time.
         let now = now.min(mirror_state.settles.values().copied().max().unwrap_or_default());
         let guard = mirror_state.mirror.read();
         let view = guard.view(now);

@@ -24,49 +24,49 @@ pub(crate) enum Effect {
     Refused(u16),
 }
 
-/// The effect of `request` on the existing object `there`. `made` counts earlier objects with the same name.
+/// The effect of `request` on the existing object `stored`. `made` counts earlier objects with the same name.
 pub(crate) fn served(
     contents: &mut Contents,
     source: &Source,
     request: &Request<Vec<u8>>,
-    there: Option<&Content>,
+    stored: Option<&Content>,
     made: u32,
 ) -> Effect {
     let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
     let content = request.headers().get("content-type").and_then(|value| value.to_str().ok());
-    let other = |uid: &Value, there: &Content| !uid.is_null() && *uid != there.metadata.uid;
-    match (request.method(), content, there) {
+    let other = |uid: &Value, stored: &Content| !uid.is_null() && *uid != stored.metadata.uid;
+    match (request.method(), content, stored) {
         (&Method::POST, _, Some(_)) => Effect::Refused(409),
         (&Method::POST, _, None) => created(contents, source, body, made),
         // An apply with a uid refers to an object that no longer exists.
         (&Method::PATCH, Some(APPLY), None) => Effect::Refused(409),
         (_, _, None) => Effect::Refused(404),
-        (&Method::DELETE, _, Some(there)) if other(&body["preconditions"]["uid"], there) => {
+        (&Method::DELETE, _, Some(stored)) if other(&body["preconditions"]["uid"], stored) => {
             Effect::Refused(409)
         }
-        (&Method::DELETE, _, Some(there)) => deleted(contents, &there.json),
-        (&Method::PATCH, Some(APPLY), Some(there)) if other(&body["metadata"]["uid"], there) => {
+        (&Method::DELETE, _, Some(stored)) => deleted(contents, &stored.json),
+        (&Method::PATCH, Some(APPLY), Some(stored)) if other(&body["metadata"]["uid"], stored) => {
             Effect::Refused(409)
         }
-        (&Method::PATCH, Some(APPLY), Some(there)) if *source == GATEWAYS.all() => {
+        (&Method::PATCH, Some(APPLY), Some(stored)) if *source == GATEWAYS.all() => {
             let in_status = request.uri().path().ends_with("/status");
-            edited(contents, &there.json, |json| {
+            edited(contents, &stored.json, |json| {
                 if in_status { apply_status(json, &body) } else { label(json, &body) }
             })
         }
         // On policies, the controller applies only annotations.
-        (&Method::PATCH, Some(APPLY), Some(there)) => edited(contents, &there.json, |json| {
+        (&Method::PATCH, Some(APPLY), Some(stored)) => edited(contents, &stored.json, |json| {
             let ours = body["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
             let mut annotations = json["metadata"]["annotations"].as_object().cloned().unwrap_or_default();
             annotations.retain(|key, _| !POLICY_ANNOTATIONS.contains(&key.as_str()));
             annotations.extend(ours);
             json["metadata"]["annotations"] = annotations.into();
         }),
-        (&Method::PATCH, Some("application/json-patch+json"), Some(there)) => {
+        (&Method::PATCH, Some("application/json-patch+json"), Some(stored)) => {
             let patch: json_patch::Patch = serde_json::from_value(body).unwrap();
-            let mut new = there.json.clone();
+            let mut new = stored.json.clone();
             match json_patch::patch(&mut new, &patch) {
-                Ok(()) => edited(contents, &there.json, |json| *json = new),
+                Ok(()) => edited(contents, &stored.json, |json| *json = new),
                 Err(_) => Effect::Refused(422),
             }
         }

@@ -104,8 +104,8 @@ struct Explorer<M: Model> {
     fresh: HashSet<u64>,
 }
 
-/// Explores `model` up to `limit` states. The remaining states are followed, without users and faults, until
-/// they settle.
+/// Explores `model` up to `limit` states. Each remaining state then takes steps without users and faults until it
+/// settles.
 ///
 /// # Panics
 ///
@@ -175,7 +175,7 @@ impl<M: Model> Explorer<M> {
         }
     }
 
-    /// Follows `state`, which was not expanded, without users and faults until it settles.
+    /// Takes steps from `state`, which was not expanded, without users and faults until a state is settled.
     fn settle(&mut self, node: usize, state: &M::State) {
         let (mut state, mut taken) = (state.clone(), Vec::new());
         for _ in 0..CALM {

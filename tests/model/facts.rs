@@ -150,8 +150,8 @@ pub(crate) fn may_be_placed(objects: &Objects, gateway: &ObjectKey) -> bool {
     })
 }
 
-/// Whether a Placement has fewer decisions than its status counts; then a missing cluster may still
-/// be selected.
+/// Whether any Placement has fewer decisions than its status counts. In that case, a missing cluster may still be
+/// selected.
 pub(crate) fn incomplete(objects: &Objects) -> bool {
     all(objects, |source| *source == PLACEMENTS.all()).any(|(_, key, placement)| {
         let selected = placement["status"]["numberOfSelectedClusters"].as_u64().unwrap_or_default();

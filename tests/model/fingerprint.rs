@@ -49,7 +49,7 @@ pub(crate) fn fingerprint(
     for (_, cluster, _) in
         &view.works().map(|(name, cluster, _)| (name, cluster, ())).collect::<BTreeSet<_>>()
     {
-        (cluster, view.carried(cluster)).hash(&mut shape);
+        (cluster, view.kinds_in_works(cluster)).hash(&mut shape);
     }
     for (name, class) in view.our_classes() {
         let known = view.class_params(&name.name).map(|params| format!("{:?}", params.known()));
@@ -62,7 +62,7 @@ pub(crate) fn fingerprint(
         .filter(|(source, _)| *source == PLACEMENTS.all())
         .filter_map(|(_, key)| Some((key.clone(), view.placement_settles(key)?)))
         .collect();
-    // Classes have the time until which Gateways and policies wait for each other.
+    // The time of a class is when its Gateways and policies stop waiting for each other.
     settles.extend(view.our_classes().into_keys().filter_map(|class| {
         let wait = view.class_params(&class.name)?.known()?.policy_wait_seconds;
         Some((class.clone(), START.after(Duration::from_secs(wait.into()))))

@@ -208,7 +208,7 @@ impl Hub {
     }
 
     /// The metadata of a work, if it exists.
-    pub(crate) fn look(&self, cluster: &ClusterName, name: &WorkName) -> Option<Metadata> {
+    pub(crate) fn work_metadata(&self, cluster: &ClusterName, name: &WorkName) -> Option<Metadata> {
         self.metadata(&WORKS.all(), &ObjectKey::new(&cluster.0, &name.0))
     }
 
@@ -220,12 +220,12 @@ impl Hub {
         id: u64,
     ) -> Result<Metadata, u16> {
         let (source, key) = addressed(request);
-        let there = self.objects.get(&(source.clone(), key.clone())).map(|entry| entry.content.clone());
-        let memo = (id, there.as_ref().map(|content| content.id), self.made(&source, &key));
+        let stored = self.objects.get(&(source.clone(), key.clone())).map(|entry| entry.content.clone());
+        let memo = (id, stored.as_ref().map(|content| content.id), self.made(&source, &key));
         let known = contents.effects.get(&memo).cloned();
-        let effect = known.unwrap_or_else(|| served(contents, &source, request, there.as_deref(), memo.2));
+        let effect = known.unwrap_or_else(|| served(contents, &source, request, stored.as_deref(), memo.2));
         contents.effects.insert(memo, effect.clone());
-        let before = there.map(|content| content.metadata.clone());
+        let before = stored.map(|content| content.metadata.clone());
         match effect {
             Effect::Refused(code) => return Err(code),
             effect => self.apply_effect(&source, &key, effect),

@@ -13,8 +13,8 @@
 //! `topology` explores the stored topology in separate worlds.
 //!
 //! The rules are in `rules.rs`, one function for each rule. Most worlds are explored completely. The other worlds are
-//! explored breadth first up to a limit, which `POLICY_SYNC_MODEL_STATES` raises; the remaining states are then
-//! followed without users and faults until they settle. Each test prints the number of states.
+//! explored breadth first up to a limit, which `POLICY_SYNC_MODEL_STATES` raises. Each remaining state then takes steps
+//! without users and faults until it settles. Each test prints the number of states.
 
 #![allow(clippy::unwrap_used)]
 

@@ -115,8 +115,9 @@ fn no_work_left_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), S
     Ok(())
 }
 
-/// A delete is decided only if the reported objects do not place the work there, and all needed kinds were listed
-/// since the start. If the cause is a Placement, no event of Placements may have arrived for a while.
+/// A delete of a work is decided only if the reported objects do not place the work's origin on the cluster. All needed
+/// kinds must have been listed since the start. If a Placement causes the delete, [`PLACEMENT_SETTLE_TIME`] must have
+/// passed since the last event of a Placement or its decisions.
 fn no_delete_against_mirror(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -144,7 +145,8 @@ fn no_delete_against_mirror(happened: &StateTransition<'_>) -> Result<(), String
     Ok(())
 }
 
-/// When the hub confirms the causes of deletes, the objects on the hub do not place the works there.
+/// When the hub confirms the causes of deletes, the objects on the hub do not place the origins of the deleted works on
+/// their clusters.
 fn no_delete_of_a_wanted_work(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Check(key) = happened.step else { return Ok(()) };
     let (Some(origin), Some(job)) = (origin_of(key), happened.before.jobs.get(key)) else { return Ok(()) };
@@ -325,9 +327,9 @@ fn no_unchanged_annotations_are_written(happened: &StateTransition<'_>) -> Resul
     if happened.faultless && same { Err(format!("{origin} is annotated without a change")) } else { Ok(()) }
 }
 
-/// A Gateway is created on a cluster only once all policies that belong there, according to the reported
-/// objects, are applied. With `serve`, it is enough that their works have existed for the wait, or that their
-/// kind was not listed in that time.
+/// A Gateway is created on a cluster only once all its policies are applied that belong there according to the reported
+/// objects. With `serve`, the Gateway may be created after the wait. Then each policy needs only a work, or a kind that
+/// is not listed yet.
 fn no_gateway_before_its_policies(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(gateway), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -352,8 +354,8 @@ fn no_gateway_before_its_policies(happened: &StateTransition<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The delete of a policy on a cluster is decided only once its Gateway is gone there, or has been terminating for the
-/// duration of the wait. A policy that leaves the cluster without its Gateway is exempt.
+/// The delete of a policy on a cluster is decided only once the policy's Gateway is gone from the cluster, or has been
+/// terminating for the duration of the wait. A policy that leaves a cluster on which its Gateway stays is exempt.
 fn no_policy_leaves_before_its_gateway(happened: &StateTransition<'_>) -> Result<(), String> {
     let Step::Decide(key) = happened.step else { return Ok(()) };
     let (Some(policy), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
@@ -370,7 +372,7 @@ fn no_policy_leaves_before_its_gateway(happened: &StateTransition<'_>) -> Result
     Ok(())
 }
 
-/// Whether a Gateway's work exists, and its policies still have to stay.
+/// Whether the policies of the Gateway in `work` still have to stay.
 fn serves(work: &Value, now: Moment, objects: &Objects) -> bool {
     work["metadata"]["deletionTimestamp"].is_null() || now < START.after(wait(objects).time)
 }

@@ -167,7 +167,7 @@ impl State {
     }
 }
 
-/// Whether the hub confirms all of `reads`.
+/// Whether all preconditions in `reads` are true on the hub.
 pub(crate) fn confirms(hub: &Hub, reads: &BTreeSet<Precondition>) -> bool {
     static CONTROLLER_NAME: LazyLock<ControllerName> = LazyLock::new(|| ControllerName::new(CONTROLLER));
     let row = |source: &Source, entry: &Entry| entry.content.row(source, &CONTROLLER_NAME);

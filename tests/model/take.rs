@@ -51,7 +51,7 @@ impl Sync<'_> {
                 }
                 self.finish(state, key);
             }
-            Step::Agent(key) => agent::look(Arc::make_mut(&mut state.hub), &mut self.contents, key),
+            Step::Agent(key) => agent::run(Arc::make_mut(&mut state.hub), &mut self.contents, key),
             Step::Time => {
                 let due = state.timers.values().min().copied().unwrap_or(state.now);
                 state.now = state.now.max(due);
@@ -168,8 +168,8 @@ impl Sync<'_> {
                 Key::Watches => self.watch(state),
                 // The status of classes is not modeled.
                 Key::Class(_) => {}
-                // The status of a Gateway and its waiting work are decided together. Without statuses, only the
-                // work is decided, at any time.
+                // The key of a Gateway's status also queues the key of the Gateway's work, once the work may be
+                // created. In worlds without Gateway statuses, the key of the work is queued directly.
                 Key::Fold(origin) if origin.as_gateway().is_some() && !self.world.gateway_statuses => {
                     push(state, Key::Works(origin));
                 }
@@ -273,8 +273,9 @@ impl Sync<'_> {
                 RejectedWrite::AlreadyDone => {}
                 RejectedWrite::Failed => job.failed = true,
                 RejectedWrite::Exists(work) => {
-                    let there = hub.look(action.cluster(), &work.name);
-                    match there.map(|there| works::classify_existing(action.cluster(), work, &there)) {
+                    let existing = hub.work_metadata(action.cluster(), &work.name);
+                    match existing.map(|existing| works::classify_existing(action.cluster(), work, &existing))
+                    {
                         Some(ExistingWork::Unlabelled(request)) => {
                             let request = request.unwrap();
                             match hub.serve(&mut self.contents, &request, id_of(&request)) {

@@ -79,10 +79,10 @@ fn a_placement_moves_and_the_controller_crashes() {
 
 #[test]
 fn a_placement_moves_away_and_back() {
-    let [away, there] = place("all", &["eu"]);
+    let [away, selected] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
     let world = World::new("a placement moves away and back").without("quota");
-    whole(&world.actor([away, there, back, again]), 4_000);
+    whole(&world.actor([away, selected, back, again]), 4_000);
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn resource_is_changed_moved_and_deleted() {
 
 #[test]
 fn a_placement_of_a_resource_moves_away_and_back() {
-    let [away, there] = place("all", &["eu"]);
+    let [away, selected] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
     whole(
         &World::with_a_resource("a placement of a resource moves away and back")
-            .actor([away, there, back, again]),
+            .actor([away, selected, back, again]),
         400,
     );
 }
@@ -235,9 +235,9 @@ fn gateway_is_deleted_before_its_policies() {
 #[test]
 fn gateway_arrives_after_and_leaves_before_its_policies() {
     let world = World::new("a Gateway moves").holds().rule(no_unprotected_moment);
-    let [away, there] = place("all", &["eu"]);
+    let [away, selected] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
-    part(&world.actor([away, there, back, again]), 12_000);
+    part(&world.actor([away, selected, back, again]), 12_000);
 }
 
 #[test]
@@ -251,9 +251,9 @@ fn gateway_waits_while_policies_and_works_are_deleted() {
 fn gateway_moves_with_a_crash_and_a_fault() {
     let world =
         World::new("a Gateway moves, with a crash and a fault").without("quota").holds().crashes(1).faults(1);
-    let [away, there] = place("all", &["eu"]);
+    let [away, selected] = place("all", &["eu"]);
     let [back, again] = place("all", &["eu", "us"]);
-    part(&world.actor([away, there, back, again]), 12_000);
+    part(&world.actor([away, selected, back, again]), 12_000);
 }
 
 #[test]

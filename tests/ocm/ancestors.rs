@@ -19,8 +19,14 @@ fn condition_texts(entry: &Synced) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let conditions = entry.conditions.iter();
     conditions
-        .map(|said| {
-            format!("{}={}/{} {}", said.condition_type, said.status, text(&said.reason), text(&said.message))
+        .map(|condition| {
+            format!(
+                "{}={}/{} {}",
+                condition.condition_type,
+                condition.status,
+                text(&condition.reason),
+                text(&condition.message)
+            )
         })
         .collect()
 }
@@ -130,7 +136,9 @@ async fn any_ancestor_status_is_reported_or_marked_as_pending() -> Result<()> {
     copied
         .status(json!([ancestor_status("example.com/a", "web", ("False", "Long", &long), 1), fine()]))
         .await?;
-    let cut = copied.until(|entry| condition_texts(entry).iter().any(|said| said.contains("/Long "))).await?;
+    let cut = copied
+        .until(|entry| condition_texts(entry).iter().any(|condition| condition.contains("/Long ")))
+        .await?;
     ensure!(!cut.pending && cut.cut && condition_texts(&cut)[0].ends_with("üü"), "{cut:?}");
 
     // A message that imitates the agent's own format, with everything enforced.

@@ -22,7 +22,8 @@ async fn object_of_the_spokes_users_is_kept_and_reported() -> Result<()> {
 
     tenant.apply(&limits).await?;
     // Before the agent gets its permissions, it reports that the permissions are missing.
-    let conflicts = |entry: &Synced| entry.message.as_ref().is_some_and(|said| said.contains("conflict"));
+    let conflicts =
+        |entry: &Synced| entry.message.as_ref().is_some_and(|message| message.contains("conflict"));
     let (entries, _) = tenant.until_folded(&limits, |entries, _| entries.iter().any(conflicts)).await?;
     ensure!(!entries[0].applied, "{entries:?}");
     until_copied(&spoke, &limits, |copy| copy.data["spec"]["limits"]["all"]["rates"][0]["limit"] == 7)

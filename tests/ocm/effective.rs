@@ -77,7 +77,7 @@ async fn effective_policies_differ_by_override_and_local_policy() -> Result<()> 
     ensure!(of_us["policies"][0]["state"] == "Enforced", "{of_us:#}");
     let one = answers(&tenant, &["--cluster", "us-1"])?;
     ensure!(id(&one[0]) == id(of_us) && one[0]["policies"] == of_us["policies"], "{one:#?}");
-    // The request of the demo matches the listener.
+    // The listener serves requests for `shop.example.com`, so `--host` leaves out no result.
     ensure!(answers(&tenant, &["--clusters", "--host", "shop.example.com"])?.len() == differing.len());
 
     let generation = tenant.get(&limits).await?.metadata.generation;

@@ -12,14 +12,16 @@ use serde_json::{Value, json};
 
 use crate::{LIMIT, tenant, until_copied, until_gone};
 
-/// Waits until the hub's Gateway is programmed in its present generation, on `clusters` clusters.
+/// Waits until the hub's Gateway is programmed in its present generation, on this number of clusters.
 async fn until_programmed(tenant: &Tenant<'_>, web: &Value, clusters: usize) -> Result<Value> {
     let expected = format!("programmed on all of its clusters: {clusters}");
     wait::until("the Gateway is programmed", LIMIT, || async {
         let found = serde_json::to_value(tenant.get(web).await?)?;
-        let said = found["status"]["conditions"].as_array().context("no conditions")?;
-        let programmed =
-            said.iter().find(|said| said["type"] == "Programmed").context("no condition Programmed")?;
+        let conditions = found["status"]["conditions"].as_array().context("no conditions")?;
+        let programmed = conditions
+            .iter()
+            .find(|condition| condition["type"] == "Programmed")
+            .context("no condition Programmed")?;
         let current = programmed["observedGeneration"] == found["metadata"]["generation"];
         ensure!(current && programmed["message"] == *expected, "status: {}", found["status"]);
         Ok(found)
@@ -50,13 +52,13 @@ async fn gateway_status_combines_the_statuses_of_its_copies() -> Result<()> {
     ensure!(names == both, "{names:?}");
     for listener in listeners {
         let conditions = listener["conditions"].as_array().context("no conditions")?;
-        let said: Vec<String> = conditions
+        let statuses: Vec<String> = conditions
             .iter()
-            .map(|said| format!("{}={}", said["type"], said["status"]).replace('"', ""))
+            .map(|condition| format!("{}={}", condition["type"], condition["status"]).replace('"', ""))
             .collect();
         ensure!(
-            said == ["Accepted=True", "Conflicted=False", "Programmed=True", "ResolvedRefs=True"],
-            "{said:?}"
+            statuses == ["Accepted=True", "Conflicted=False", "Programmed=True", "ResolvedRefs=True"],
+            "{statuses:?}"
         );
         ensure!(listener["attachedRoutes"] == 0, "{listener}");
         let kinds = listener["supportedKinds"].as_array().map_or(0, Vec::len);

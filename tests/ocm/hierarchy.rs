@@ -89,13 +89,16 @@ async fn wins_while_it_is_there(name: &str, policy: fn(&str, &str, &str) -> Valu
         ..Summary::default()
     };
     let (entries, _) = tenant.until_folded(&policy, |_, summary| *summary == overridden).await?;
-    let said = entry(&entries, "eu-1")?.conditions.iter().find(|said| said.is_overridden());
-    let said = said.with_context(|| format!("no condition Overridden for eu-1: {entries:?}"))?;
+    let condition = entry(&entries, "eu-1")?.conditions.iter().find(|condition| condition.is_overridden());
+    let condition = condition.with_context(|| format!("no condition Overridden for eu-1: {entries:?}"))?;
     let copy = until_copied(&eu, &policy, |copy| enforced(copy)["status"] == "False").await?;
-    ensure!(said.message.as_deref() == enforced(&copy)["message"].as_str(), "{said:?}");
-    ensure!(said.message.as_deref().is_some_and(|message| message.contains("local")), "{said:?}");
+    ensure!(condition.message.as_deref() == enforced(&copy)["message"].as_str(), "{condition:?}");
+    ensure!(condition.message.as_deref().is_some_and(|message| message.contains("local")), "{condition:?}");
     let other = &entry(&entries, "us-1")?.conditions;
-    ensure!(other.iter().any(|said| said.condition_type == "Enforced" && said.status == "True"), "{other:?}");
+    ensure!(
+        other.iter().any(|condition| condition.condition_type == "Enforced" && condition.status == "True"),
+        "{other:?}"
+    );
     let summary = tenant.annotations(&policy).await?[POLICIES_SYNCED_SUMMARY].clone();
     ensure!(serde_json::from_str::<Summary>(&summary)? == overridden, "{summary}");
 

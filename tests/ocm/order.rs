@@ -69,11 +69,13 @@ async fn until_programmed(tenant: &Tenant<'_>, begins: &str) -> Result<()> {
     wait::until(&format!("Programmed of the Gateway is {begins}"), LIMIT, || async {
         let found = serde_json::to_value(tenant.get(&web).await?)?;
         let conditions = found["status"]["conditions"].as_array().context("no conditions")?;
-        let said =
-            conditions.iter().find(|said| said["type"] == "Programmed").context("no condition Programmed")?;
-        let text = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
-        let said = format!("{}: {}", text("reason"), text("message"));
-        ensure!(said.starts_with(begins), "it is {said}");
+        let programmed = conditions
+            .iter()
+            .find(|condition| condition["type"] == "Programmed")
+            .context("no condition Programmed")?;
+        let text = |field: &str| programmed[field].as_str().unwrap_or_default().to_owned();
+        let text = format!("{}: {}", text("reason"), text("message"));
+        ensure!(text.starts_with(begins), "it is {text}");
         Ok(())
     })
     .await

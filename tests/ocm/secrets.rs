@@ -164,8 +164,10 @@ async fn secret_of_the_spokes_users_is_not_changed() -> Result<()> {
     let _controller = tenant.controller().await?;
     wait::until("the message names the conflicting Secret", LIMIT, || async {
         let found = serde_json::to_value(tenant.get(&web).await?)?;
-        let mut said = found["status"]["conditions"].as_array().into_iter().flatten();
-        let programmed = said.find(|said| said["type"] == "Programmed").context("no condition Programmed")?;
+        let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
+        let programmed = conditions
+            .find(|condition| condition["type"] == "Programmed")
+            .context("no condition Programmed")?;
         let message = programmed["message"].as_str().unwrap_or_default();
         ensure!(message.contains("conflict") && !message.contains("Zmlyc3Q"), "{message}");
         Ok(())

@@ -75,7 +75,8 @@ async fn writes_are_patched_or_denied_by_rego_policies_and_other_kinds_are_not_r
     let words = "load-balancers: rego-gates-shop would have 3 load balancers, 2 are allowed";
     let error = hub.create(&balancer(&shop, "c")).await.err().context("the write is admitted")?;
     ensure!(format!("{error:#}").contains(words), "{error:#}");
-    // An object with a generated name does not replace a stored object whose name is its prefix.
+    // An object with `generateName: b` does not replace the stored object `b`, so the object is counted as a third
+    // load balancer.
     let mut generated = balancer(&shop, "b");
     generated["metadata"] = json!({"generateName": "b", "namespace": shop});
     let error = hub.create(&generated).await.err().context("the object with a generated name is admitted")?;

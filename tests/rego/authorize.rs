@@ -127,8 +127,8 @@ impl AuthorizationHub {
     /// Waits until the API server denies exec requests, or allows them.
     async fn until_denied(&self, is_denied: bool) -> Result<()> {
         wait::until("the API server denies or allows exec", LIMIT, || async {
-            let said = self.exec("kube-system", Verb::Get).await?;
-            ensure!(said.contains(WORDS) == is_denied, "{said}");
+            let output = self.exec("kube-system", Verb::Get).await?;
+            ensure!(output.contains(WORDS) == is_denied, "{output}");
             Ok(())
         })
         .await
@@ -146,7 +146,7 @@ enum Verb {
     Create,
 }
 
-fn said(error: &anyhow::Error) -> String {
+fn message(error: &anyhow::Error) -> String {
     format!("{error:#}")
 }
 
@@ -174,13 +174,13 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
         (&["attach", "-n", "kube-system", "dns"], "exec: no attach in pods of kube-system"),
         (&["exec", "-n", "shop", "dns", "--", "ls"], "does not have a host assigned"),
     ] {
-        let (succeeds, said) = hub.kubectl(JANE, arguments)?;
-        ensure!(!succeeds && said.contains(words), "{arguments:?}: {said}");
+        let (succeeds, output) = hub.kubectl(JANE, arguments)?;
+        ensure!(!succeeds && output.contains(words), "{arguments:?}: {output}");
     }
     for door in ["attach", "portforward", "proxy"] {
         let path = format!("/api/v1/namespaces/kube-system/pods/dns/{door}");
-        let said = hub.jane.request_text(Request::get(path).body(Vec::new())?).await.err().context(door)?;
-        ensure!(said.to_string().contains(&format!("exec: no {door} in pods of kube-system")), "{said}");
+        let error = hub.jane.request_text(Request::get(path).body(Vec::new())?).await.err().context(door)?;
+        ensure!(error.to_string().contains(&format!("exec: no {door} in pods of kube-system")), "{error}");
     }
     let kubelet = Request::get("/api/v1/nodes/n/proxy/run/kube-system/dns/dns?cmd=ls").body(Vec::new())?;
     let error = hub
@@ -223,7 +223,7 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
     let jane = hub.jane.clone();
     wait::until("requests of jane are denied", LIMIT, || async {
         let error = hub.read_maps(&jane).await.err().context("the request is allowed")?;
-        ensure!(!said(&error).contains(WORDS), "{error:#}");
+        ensure!(!message(&error).contains(WORDS), "{error:#}");
         Ok(())
     })
     .await?;
@@ -232,7 +232,7 @@ async fn published_rego_policy_denies_exec_in_its_namespaces_only() -> Result<()
     let kube = hub.world.hub().client_for(&User::new(kube)).await?;
     wait::until("the rights are in force", LIMIT, || hub.read_maps(&kube)).await?;
     hub.read_maps(&hub.world.client).await?;
-    // The controller can start: the configuration exempts its own requests.
+    // The controller can still start, because the configuration exempts the controller's own requests.
     hub.run().await?;
     wait::until("requests of jane are allowed", LIMIT, || hub.read_maps(&jane)).await
 }
@@ -283,7 +283,7 @@ async fn invalid_rego_policy_can_be_fixed_by_exempt_users() -> Result<()> {
     let denied = async |words: &str| {
         wait::until("requests of jane are denied", LIMIT, || async {
             let error = hub.read_maps(&jane).await.err().context("the request is allowed")?;
-            ensure!(said(&error).contains(words), "{error:#}");
+            ensure!(message(&error).contains(words), "{error:#}");
             Ok(())
         })
         .await

@@ -83,7 +83,7 @@ async fn text_that_hangs_its_check_is_rejected_and_delays_no_others() -> Result<
     let nested = format!("package admission\nx = {}1{}", "[".repeat(25), "]".repeat(25));
     let recursive = "package r\nf(x) = f(x) { true }";
     let range = "package admission\ndeny[\"r\"] { count(numbers.range(1, 10000000000)) > 0 }";
-    // These modules exist before the controller starts.
+    // The following modules exist before the controller starts.
     world
         .write("hangs", json!({"nested.rego": nested, "recursive.rego": recursive, "range.rego": range}))
         .await?;

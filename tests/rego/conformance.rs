@@ -51,7 +51,7 @@ struct Case {
     /// Whether arrays in the results are sets.
     #[serde(default)]
     sort_bindings: bool,
-    /// Whether the case expects its error only if errors of builtins end the evaluation.
+    /// Whether the expected error occurs only if errors of builtins end the evaluation.
     #[serde(default)]
     strict_error: bool,
     #[serde(default, rename = "ignore_generated_vars")]
@@ -185,7 +185,7 @@ fn normal_results(results: &[BTreeMap<String, Value>], sort: bool) -> Vec<Value>
     results
 }
 
-/// A reason for which the check rejects modules that OPA accepts, in `conformance.yaml`.
+/// An entry of `conformance.yaml`: a reason for which the check rejects modules that OPA accepts.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Category {
@@ -233,7 +233,7 @@ fn compared(case: &Case, categories: &Categories) -> Result<Option<usize>> {
             let category = categories.of(case, &faults);
             category.map(Some).with_context(|| format!("rejected without a category: {faults}"))
         }
-        // Errors of builtins do not end the evaluation.
+        // In the embedded engine, an error of a builtin does not end the evaluation, so the query is undefined.
         EngineResult::Results(results) if case.strict_error && results.is_empty() => Ok(None),
         EngineResult::Results(results) => {
             let found = normal_results(&results, case.sort_bindings);

@@ -59,8 +59,8 @@ enum Expected {
 impl Expected {
     fn is_met_by(&self, found: &Self) -> bool {
         match (self, found) {
-            (Self::Fails(words), Self::Fails(said)) | (Self::Refused(words), Self::Refused(said)) => {
-                said.contains(words)
+            (Self::Fails(part), Self::Fails(error)) | (Self::Refused(part), Self::Refused(error)) => {
+                error.contains(part)
             }
             _ => self == found,
         }
@@ -116,14 +116,14 @@ fn query(case: &Case) -> Result<String> {
 }
 
 async fn opa(opa: &Opa, case: &Case, texts: &[Text]) -> Result<Expected> {
-    let (_, there) = opa.ask("GET", "/v1/policies", Vec::new()).await?;
-    for policy in there["result"].as_array().into_iter().flatten() {
+    let (_, policies) = opa.ask("GET", "/v1/policies", Vec::new()).await?;
+    for policy in policies["result"].as_array().into_iter().flatten() {
         let path = format!("/v1/policies/{}", policy["id"].as_str().unwrap_or_default());
         opa.ask("DELETE", &path, Vec::new()).await?;
     }
     let data = case.data.clone().unwrap_or_else(|| json!({}));
-    let (status, said) = opa.ask("PUT", "/v1/data", serde_json::to_vec(&data)?).await?;
-    ensure!(status.is_success(), "OPA rejects the data: {said}");
+    let (status, response) = opa.ask("PUT", "/v1/data", serde_json::to_vec(&data)?).await?;
+    ensure!(status.is_success(), "OPA rejects the data: {response}");
     // OPA compiles each module together with the modules before it. A module that fails is compiled again after the
     // other modules.
     let mut left: Vec<&Text> = texts.iter().collect();
@@ -131,28 +131,28 @@ async fn opa(opa: &Opa, case: &Case, texts: &[Text]) -> Result<Expected> {
         let (before, mut refusal) = (left.len(), None);
         for text in std::mem::take(&mut left) {
             let path = format!("/v1/policies/{}", text.id.as_str().replace('/', "-"));
-            let (status, said) = opa.ask("PUT", &path, text.text.as_bytes().to_vec()).await?;
+            let (status, response) = opa.ask("PUT", &path, text.text.as_bytes().to_vec()).await?;
             if !status.is_success() {
-                refusal = Some(said.to_string());
+                refusal = Some(response.to_string());
                 left.push(text);
             }
         }
-        if let Some(said) = refusal.filter(|_| left.len() == before) {
-            return Ok(Expected::Refused(said));
+        if let Some(error) = refusal.filter(|_| left.len() == before) {
+            return Ok(Expected::Refused(error));
         }
     }
     let mut question = json!({"query": format!("answer = {}", query(case)?)});
     if let Some(input) = &case.input {
         question["input"] = input.clone();
     }
-    let (status, said) = opa.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
+    let (status, response) = opa.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
     if !status.is_success() {
-        return Ok(Expected::Fails(said.to_string()));
+        return Ok(Expected::Fails(response.to_string()));
     }
-    Ok(match said["result"].as_array().map(Vec::as_slice) {
+    Ok(match response["result"].as_array().map(Vec::as_slice) {
         None | Some([]) => Expected::Undefined(true),
         Some([one]) => Expected::Answer(one["answer"].clone()),
-        Some(_) => bail!("more than one result: {said}"),
+        Some(_) => bail!("more than one result: {response}"),
     })
 }
 
@@ -724,11 +724,12 @@ async fn tokens_are_decoded_and_verified_as_in_opa() -> Result<()> {
     let bundle = Bundle::read(&texts).map_err(|faults| anyhow::anyhow!("{faults:?}"))?;
     let engine = Embedded::new(&bundle, json!({"keys": keys}).into())?;
     let server = Opa::start().await?;
-    let (status, said) = server.ask("PUT", "/v1/data", serde_json::to_vec(&json!({"keys": keys}))?).await?;
-    ensure!(status.is_success(), "{said}");
+    let (status, response) =
+        server.ask("PUT", "/v1/data", serde_json::to_vec(&json!({"keys": keys}))?).await?;
+    ensure!(status.is_success(), "{response}");
     let module = bundle.for_opa().swap_remove(0).text;
-    let (status, said) = server.ask("PUT", "/v1/policies/a", module.as_bytes().to_vec()).await?;
-    ensure!(status.is_success(), "{said}");
+    let (status, response) = server.ask("PUT", "/v1/policies/a", module.as_bytes().to_vec()).await?;
+    ensure!(status.is_success(), "{response}");
     let (mut wrong, mut valid) = (Vec::new(), 0);
     for (name, token) in &tokens {
         for rule in ["nested", "constrained", "rs", "ps", "other"] {
@@ -739,12 +740,12 @@ async fn tokens_are_decoded_and_verified_as_in_opa() -> Result<()> {
                 Err(failure) => json!(failure.to_string()),
             };
             let question = json!({"query": format!("answer = {query}"), "input": input});
-            let (status, said) = server.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
-            ensure!(status.is_success(), "{name}: {said}");
+            let (status, response) = server.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
+            ensure!(status.is_success(), "{name}: {response}");
             let listed = |value: &Value| -> BTreeSet<String> {
                 value.as_array().into_iter().flatten().map(|item| with_floats(item).to_string()).collect()
             };
-            let (own_results, opa) = (listed(&own), listed(&said["result"][0]["answer"]));
+            let (own_results, opa) = (listed(&own), listed(&response["result"][0]["answer"]));
             valid += opa.iter().filter(|result| result.contains("true")).count();
             if own.is_string() {
                 wrong.push(format!("{name}: {rule}: {own}"));
@@ -847,7 +848,7 @@ const FRAGMENTS: [&str; 72] = [
     "z:\n  - a\n  - b: c\n    d: e\n",
     "\r\n",
 ];
-/// Parts of texts that are written as YAML.
+/// Parts of strings that both engines encode in YAML.
 const TEXTS_OF_YAML: [&str; 48] = [
     "",
     "a",
@@ -902,9 +903,9 @@ const TEXTS_OF_YAML: [&str; 48] = [
 /// The results of `query` in OPA for each of the `inputs`, as a list.
 async fn of_opa(server: &Opa, query: &str, inputs: &[Value]) -> Result<Vec<Value>> {
     let question = json!({"query": format!("answer = [{query} | x = input[_]]"), "input": inputs});
-    let (status, said) = server.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
-    ensure!(status.is_success(), "{said}");
-    Ok(said["result"][0]["answer"].as_array().cloned().unwrap_or_default())
+    let (status, response) = server.ask("POST", "/v1/query", serde_json::to_vec(&question)?).await?;
+    ensure!(status.is_success(), "{response}");
+    Ok(response["result"][0]["answer"].as_array().cloned().unwrap_or_default())
 }
 
 /// The results of `query` in the embedded engine for each of the `inputs`; `None` for an input that the engine does not
@@ -1077,7 +1078,7 @@ async fn both(module: String, input: Option<Value>) -> Result<(Map<String, Value
     }
 }
 
-/// Fails if the two objects differ.
+/// Fails if `own` and `opa` differ.
 fn differences(own: &Map<String, Value>, opa: &Map<String, Value>) -> Result<()> {
     let names: BTreeSet<&String> = own.keys().chain(opa.keys()).collect();
     let differ = names.into_iter().filter(|name| own.get(*name) != opa.get(*name));

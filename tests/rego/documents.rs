@@ -263,8 +263,8 @@ async fn kind_that_the_hub_does_not_serve_is_empty_until_it_is_installed() -> Re
     until_loaded(&controller, 1).await
 }
 
-/// The messages of a status, each with its place.
-fn said(status: &Value) -> Result<String> {
+/// The messages of a status, each with its file, row and column.
+fn messages(status: &Value) -> Result<String> {
     let (part, found) = match status["status"].as_str() {
         Some("ok") => ("warning", &status["warnings"]),
         Some("error") => ("error", &status["error"]["errors"]),
@@ -326,9 +326,9 @@ async fn messages_about_kinds_and_data_are_documented() -> Result<()> {
         let mut object = world.config_map(&name, &keys);
         object["metadata"]["labels"] = labels;
         apply(&world.client, &object).await?;
-        let is_said = |status: &Value| said(status).is_ok_and(|said| said.contains(part));
-        let status = world.until_status(&name, is_said).await?;
-        rows += &format!("| {what} | {} |\n", code(&said(&status)?));
+        let has_part = |status: &Value| messages(status).is_ok_and(|messages| messages.contains(part));
+        let status = world.until_status(&name, has_part).await?;
+        rows += &format!("| {what} | {} |\n", code(&messages(&status)?));
     }
     bad_input::holds("rego kinds", &rows)
 }

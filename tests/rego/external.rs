@@ -124,8 +124,8 @@ async fn existing_objects_are_queried_again_at_the_resync_interval() -> Result<(
             "package io.k8s.federation.admission\nannotations[\"{SELECTOR}\"] = \"region={region}\" {{ input.metadata.namespace == \"{}\" }}\n",
             shop.name
         );
-        let (status, said) = opa.ask("PUT", "/v1/policies/p", policy.into_bytes()).await?;
-        ensure!(status.is_success(), "{said}");
+        let (status, response) = opa.ask("PUT", "/v1/policies/p", policy.into_bytes()).await?;
+        ensure!(status.is_success(), "{response}");
         Ok(())
     };
     says("eu").await?;

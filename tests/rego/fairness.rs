@@ -37,7 +37,7 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
         review("ingresses", &ingress("rego-fair-hostile", "written", HOSTS)),
         review("ingresses", &ingress("rego-fair-shop", "web", 1)),
     );
-    // The stored Ingress is loaded once a review denies its host to another Ingress.
+    // Once the controller has loaded the stored Ingress, the review denies its host to the Ingress `taken`.
     let mut taken = ingress("rego-fair-shop", "taken", 1);
     taken["spec"]["rules"][0]["host"] = "stored-0.rego-fair-hostile.example".into();
     wait::until("the stored Ingress is loaded", LIMIT, || async {
@@ -59,18 +59,18 @@ async fn joins_over_the_hosts_of_one_namespace_delay_no_review_of_another() -> R
         Ok(times)
     };
     let quiet = times().await?;
-    let (ends, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (ends, completed) = (AtomicBool::new(false), AtomicUsize::new(0));
     let hostile = join_all((0..16).map(|_| async {
         let mut connection = Connection::open(&hub.webhooks).await?;
         while !ends.load(Ordering::Relaxed) {
             connection.post("/admit", &long).await?;
-            answered.fetch_add(1, Ordering::Relaxed);
+            completed.fetch_add(1, Ordering::Relaxed);
         }
         anyhow::Ok(())
     }));
     let measured = async {
         wait::until("slow reviews are in progress", LIMIT, || async {
-            ensure!(answered.load(Ordering::Relaxed) > 0, "no slow review has ended");
+            ensure!(completed.load(Ordering::Relaxed) > 0, "no slow review has ended");
             Ok(())
         })
         .await?;

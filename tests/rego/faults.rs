@@ -27,7 +27,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 const USER: &str = "rego";
-/// A time limit that is longer than one watch.
+/// A time limit that is longer than one watch lasts.
 const LIMIT: Duration = Duration::from_secs(300);
 /// The limit until all checks pass after the last fault.
 const SOON: Duration = Duration::from_secs(65);
@@ -163,8 +163,8 @@ impl Hub {
     }
 
     fn wrong(&self, expected: &Expected) -> Option<String> {
-        let asked = self.loaded.snapshot().query_value("admission", "data.admission", &Rego::new_object());
-        let found = match asked {
+        let result = self.loaded.snapshot().query_value("admission", "data.admission", &Rego::new_object());
+        let found = match result {
             Ok(found) => serde_json::to_value(found.unwrap_or_else(Rego::new_object)).unwrap_or_default(),
             Err(error) => return Some(error.to_string()),
         };
@@ -216,11 +216,12 @@ impl Hub {
     }
 
     fn writes(&self) -> usize {
-        let is_of_rego = |asked: &RequestInfo| {
-            ["configmaps", "secrets", "reports"].contains(&asked.resource.as_str())
-                || asked.resource.ends_with("webhookconfigurations")
+        let is_of_rego = |request: &RequestInfo| {
+            ["configmaps", "secrets", "reports"].contains(&request.resource.as_str())
+                || request.resource.ends_with("webhookconfigurations")
         };
-        self.server.count(|asked: &RequestInfo| asked.user == USER && asked.is_write() && is_of_rego(asked))
+        self.server
+            .count(|request: &RequestInfo| request.user == USER && request.is_write() && is_of_rego(request))
     }
 }
 
@@ -250,7 +251,7 @@ fn wrong_gateway(expected: &Expected, objects: &[Value]) -> Option<String> {
     (is_placed != should || is_noted != should).then(|| format!("the Gateway has {metadata}"))
 }
 
-/// Plays the story. With `to_the_end`, also waits for the cleanup that follows much later.
+/// Performs the actions of [`STORY`]. With `to_the_end`, also waits for the cleanup that follows much later.
 async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     let server = MemoryServer::hub()?;
     for name in ["policies", "shop", "default"] {
@@ -287,9 +288,16 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         is_served: false,
         name: NAME.to_owned(),
     };
-    let (asked, metrics) = ((hub.loaded.clone(), Exemptions::default()), AuditMetrics::new(&flow.metrics)?);
-    flow.auditing =
-        Some(Auditing::new(asked, Vec::new, settings, flow.controller.clone(), flow.clock, metrics));
+    let (policies_and_exemptions, metrics) =
+        ((hub.loaded.clone(), Exemptions::default()), AuditMetrics::new(&flow.metrics)?);
+    flow.auditing = Some(Auditing::new(
+        policies_and_exemptions,
+        Vec::new,
+        settings,
+        flow.controller.clone(),
+        flow.clock,
+        metrics,
+    ));
     let settings = webhook_config::Settings {
         name: NAME.to_owned(),
         namespace: "default".to_owned(),
@@ -308,7 +316,7 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
     let stop = CancellationToken::new();
     flow.start(stop.clone());
     let (mut expected, over) = (Expected::default(), faults.over(&hub.server, LIMIT));
-    let story = async {
+    let actions = async {
         for act in STORY {
             hub.act(act, &mut expected).await?;
             hub.until(&expected, LIMIT + SOON).await?;
@@ -316,8 +324,8 @@ async fn play(faults: &Faults, to_the_end: bool) -> Result<()> {
         Ok(())
     };
     match faults.plan() {
-        Some(_) => drop(tokio::try_join!(story, over)?),
-        None => story.await?,
+        Some(_) => drop(tokio::try_join!(actions, over)?),
+        None => actions.await?,
     }
     hub.until(&expected, SOON).await?;
     let writes = hub.writes();
@@ -346,7 +354,7 @@ fn played(faults: &Faults, to_the_end: bool) -> Result<()> {
 
 /// Plays each of `plans` whose request belongs to the Rego part of the controller.
 fn sweep(plans: &[Plan], faults: &[&str]) -> Result<()> {
-    // Discovery is repeated long after the story has ended.
+    // Requests with high numbers are left out: the controller repeats discovery long after the story has ended.
     let number = |at: &str| at.rsplit('#').next().and_then(|number| number.parse::<usize>().ok());
     let of_rego = |plan: &&Plan| {
         let at = &plan.at;

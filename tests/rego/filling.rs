@@ -74,7 +74,7 @@ pub(crate) async fn forwarded(
     Ok((status, body).into_response())
 }
 
-/// Leaves `server` in the state after a restart.
+/// Empties `server`, as a restart would.
 async fn empty(server: &Server) -> Result<()> {
     let (_, listed) = server.ask("GET", "/v1/policies", Vec::new()).await?;
     for policy in listed["result"].as_array().into_iter().flatten() {
@@ -125,7 +125,7 @@ impl DesiredContents {
         Ok((policies.into_iter().map(|(id, text)| (id, text.to_string())).collect(), self.data.clone()))
     }
 
-    /// Whether `found` is as expected, apart from the contents of `policysync/installed`.
+    /// Whether `found` has the expected contents, apart from the text of the module `policysync/installed`.
     fn is_unproven(&self, found: &(BTreeMap<String, String>, Value)) -> Result<bool> {
         let (mut found, mut expected) = (found.clone(), self.expected()?);
         let proofs = [&mut found, &mut expected].map(|(modules, _)| modules.remove("policysync/installed"));
@@ -147,8 +147,8 @@ const OTHER: (&str, &str) = ("ns/use/u.rego", "package use\nimport data.lib\nok 
 const MOVED: (&str, &str) = ("ns/use/u.rego", "package moved\nimport data.lib\nok { lib.limit > 1 }\n");
 const MORE: (&str, &str) = ("ns/more/m.rego", "package more\np := 1\n");
 
-/// Contents of OPA before and after each push. A push fills an empty OPA, or changes many parts, one module, or one
-/// object. It also adds or removes a module, or moves a module to another package.
+/// Contents of OPA before and after each push. The pushes fill an empty OPA, and change many parts, one module, or one
+/// object. Other pushes add or remove a module, or move a module to another package.
 fn steps(opa: &Opa) -> Result<[(DesiredContents, DesiredContents); 7]> {
     let data =
         |pods: Value, limit: u32| json!({"kubernetes": {"pods": pods}, "policies": {"limits": {"a": limit}}});
@@ -266,10 +266,10 @@ async fn failed_evaluations_in_opa_quote_no_values() -> Result<()> {
         let Err(EngineError::Failed(failure)) = evaluate(&wanted.engine).await? else {
             anyhow::bail!("{rules}: the query does not fail")
         };
-        let told = failure.to_string();
-        ensure!(told.starts_with("ns/use/u.rego:") && !told.contains("aHVudGVy"), "{rules}: {told}");
+        let error = failure.to_string();
+        ensure!(error.starts_with("ns/use/u.rego:") && !error.contains("aHVudGVy"), "{rules}: {error}");
         let kind = "OPA: conflicting values of a rule or a function";
-        ensure!(told.ends_with(kind), "{rules}: {told}");
+        ensure!(error.ends_with(kind), "{rules}: {error}");
     }
     Ok(())
 }
@@ -344,8 +344,8 @@ async fn changes_by_others_are_detected_and_repaired() -> Result<()> {
         ("PUT", "/v1/data/kubernetes/pods/a/c", "{}", "data.kubernetes.pods differs"),
         ("PUT", "/v1/data/policies/limits/a", "3", "data.policies.limits differs"),
     ] {
-        let (status, said) = server.ask(method, path, body.as_bytes().to_vec()).await?;
-        ensure!(status.is_success(), "{method} {path}: {status} {said}");
+        let (status, response) = server.ask(method, path, body.as_bytes().to_vec()).await?;
+        ensure!(status.is_success(), "{method} {path}: {status} {response}");
         let found = opa.find_drift(contents, &mut 0).await?;
         ensure!(found.as_deref() == Some(expected), "{method} {path}: {found:?}");
         ensure!(wanted.push(&opa, None).await?, "{method} {path}: the push fails");

@@ -246,8 +246,8 @@ async fn verdict_during_a_change_comes_from_modules_before_or_after_it() -> Resu
     let asking = async {
         let mut count = 0;
         while began.elapsed() < Duration::from_secs(15) {
-            let asked = try_join_all((0..ASKING).map(|_| ask())).await?;
-            count += asked.iter().map(|(_, count)| count).sum::<u32>();
+            let results = try_join_all((0..ASKING).map(|_| ask())).await?;
+            count += results.iter().map(|(_, count)| count).sum::<u32>();
         }
         Ok::<_, anyhow::Error>(count)
     };
@@ -303,8 +303,8 @@ async fn policy_that_loops_is_denied_in_time_and_delays_no_other() -> Result<()>
     println!("reviews take {:?} to {:?} beside a rule that does not end", quick[0], quick[49]);
     ensure!(quick[49] < Duration::from_secs(4), "{quick:?}");
     let mut too_long = 0;
-    for asked in slow {
-        let (time, text) = asked?;
+    for result in slow {
+        let (time, text) = result?;
         ensure!(time < Duration::from_secs(6), "{time:?}");
         ensure!(text.contains("\"allowed\":false") && text.contains("\"code\":500"), "{text}");
         too_long += usize::from(text.contains("took more than 1 s"));
@@ -346,7 +346,8 @@ async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
     .await?;
     let other = Webhooks::with_files("puts-back")?;
     let stand_in = StandIn::serving(&other, Router::new().route("/placement", post(never)))?;
-    // A webhook that is invoked again runs after the patches. The validating webhook denies the result.
+    // With `IfNeeded`, the API server invokes the other webhook again after the controller's patch. The webhook reverts
+    // the patch, so the controller's validating webhook denies the write.
     apply(hub.client(), &reverting_webhook(&other, &shop, "IfNeeded")?).await?;
     wait::until("the write is denied", LIMIT, || async {
         let object = template(&shop, "put-back", "yes");
@@ -359,7 +360,7 @@ async fn reverted_patch_is_denied_or_applied_again() -> Result<()> {
         Ok(())
     })
     .await?;
-    // After a webhook that is not invoked again, the patch is applied once more.
+    // With `Never`, the API server invokes the other webhook only once, so the controller's second patch stays.
     apply(hub.client(), &reverting_webhook(&other, &shop, "Never")?).await?;
     wait::until("the object is patched again", LIMIT, || async {
         let stored = hub.create(&template(&shop, "put-back", "yes")).await?;

@@ -46,7 +46,7 @@ type Values = BTreeMap<String, Result<Vec<Value>, String>>;
 enum Comparison {
     /// The check rejects the module.
     Rejected,
-    /// Only OPA rejects the module, because its type checker finds more errors.
+    /// Only OPA rejects the module, because its type checker finds more errors, or OPA's process ends.
     RejectedByOpa,
     Equal,
     /// The name of a rule, and its values in both engines.
@@ -70,7 +70,7 @@ fn normal(value: &Value) -> Value {
     }
 }
 
-/// A key that is an object is written as JSON. The engines sort the fields of that object differently.
+/// Normalizes a key that is an object in JSON, because the engines sort the fields of the object differently.
 fn normal_key(key: &str) -> String {
     match serde_json::from_str(key) {
         Ok(object @ Value::Object(_)) => object.to_string(),
@@ -121,16 +121,16 @@ async fn opa(server: &mut Opa, module: &Module) -> Result<Option<Values>> {
             server.ask("PUT", "/v1/data", serde_json::to_vec(&data())?).await?;
             return Ok(None);
         }
-        let (status, said) = answer?;
-        let results = said["result"].as_array().into_iter().flatten();
+        let (status, response) = answer?;
+        let results = response["result"].as_array().into_iter().flatten();
         let values_of = results.map(|result| normal(&result["answer"])).collect();
-        let value = if status.is_success() { Ok(values_of) } else { Err(said.to_string()) };
+        let value = if status.is_success() { Ok(values_of) } else { Err(response.to_string()) };
         values.insert(rule.to_owned(), value);
     }
     Ok(Some(values))
 }
 
-/// Errors that end an evaluation of the embedded engine. In OPA, the expression is undefined.
+/// Errors that end an evaluation of the embedded engine. In OPA, an expression with such an error is undefined.
 const ERRORS: [&str; 6] = [
     "operand of the wrong type",
     "arithmetic without a result",
@@ -140,7 +140,7 @@ const ERRORS: [&str; 6] = [
     "rule conflicts with rule",
 ];
 
-/// Whether `error` of OPA is about a head of `module`: the lines of bodies are indented.
+/// Whether `error` of OPA is about the head of a rule in `module`. Only lines of bodies are indented.
 fn is_in_head(module: &Module, error: &str) -> bool {
     let error: Value = serde_json::from_str(error).unwrap_or_default();
     let row = error["errors"][0]["location"]["row"].as_u64().and_then(|row| usize::try_from(row).ok());
@@ -198,8 +198,8 @@ async fn random_modules_have_the_same_values_as_in_opa_or_are_rejected() -> Resu
     let first: u64 =
         env::var("POLICY_SYNC_REGO_SEED").ok().map(|seed| seed.parse()).transpose()?.unwrap_or(0);
     let mut server = Opa::start().await?;
-    let (status, said) = server.ask("PUT", "/v1/data", serde_json::to_vec(&data())?).await?;
-    ensure!(status.is_success(), "{said}");
+    let (status, response) = server.ask("PUT", "/v1/data", serde_json::to_vec(&data())?).await?;
+    ensure!(status.is_success(), "{response}");
     let (mut seed, mut equal, mut rejected, mut by_opa, mut wrong) = (first, 0, 0, 0, Vec::new());
     while until.map_or(seed < first + MODULES, |until| Instant::now() < until) && wrong.len() < 20 {
         let module = Module::random(seed);

@@ -271,7 +271,7 @@ async fn modules_that_are_slow_together_do_not_block_others() -> Result<()> {
         text.contains("with all other modules: this module took") && !text.contains("waits for its check")
     };
     world.until_status("slow", is_told).await?;
-    // The modules in force leave enough time for another module.
+    // The check of the modules in force leaves enough time for the check of another module.
     world.write("after", json!({"c.rego": denies("c")})).await?;
     world.until_ok("after").await?;
     Ok(())

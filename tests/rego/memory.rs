@@ -84,7 +84,7 @@ fn memory_of_all_builtins_is_limited() {
 
 #[test]
 fn memory_error_that_the_engine_ignores_still_ends_the_evaluation() {
-    // The second definition has a value, so the engine would continue.
+    // The second definition of `f` has a value, so the engine would ignore the error in the first definition.
     let text = format!("{DOUBLING}f(x) := count(d(d(d(d(d(d(x)))))))\nf(x) := 1\n");
     let text = text.replace("d(d(d(d(d(d(d(input.label)))))))", "sprintf(\"%d\", [f(input.label)])");
     over_limit(&text);

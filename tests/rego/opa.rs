@@ -106,9 +106,12 @@ async fn writes_fail_while_opa_is_unreachable_or_empty() -> Result<()> {
     served.until_placed_on("rego-opa-c1").await?;
     // OPA makes the decision: a direct query to OPA returns the same result.
     let question = json!({"input": {"metadata": {"name": "a", "annotations": {"requires-pci": "true"}}}});
-    let (_, said) =
+    let (_, response) =
         opa.ask("POST", "/v1/data/io/k8s/federation/admission", serde_json::to_vec(&question)?).await?;
-    ensure!(said["result"]["annotations"][PREFERENCES]["clusters"]["rego-opa-c1"]["weight"] == 1, "{said}");
+    ensure!(
+        response["result"]["annotations"][PREFERENCES]["clusters"]["rego-opa-c1"]["weight"] == 1,
+        "{response}"
+    );
     let wish = json!({"requires-pci": "true", PREFERENCES: r#"{"clusters":{"rego-opa-c2":{"weight":1}}}"#});
     let error = served.deployments().create(&PostParams::default(), &app("other", wish)?).await;
     let error = error.err().context("the write is admitted")?.to_string();
@@ -223,8 +226,8 @@ async fn writes_stay_denied_while_others_delete_modules_in_opa_and_edits_are_und
     ] {
         let changed = async || served.controller.metrics().await?.value("policy_sync_opa_changed_total", &[]);
         let count = changed().await?;
-        let (status, said) = opa.ask(method, path, body.as_bytes().to_vec()).await?;
-        ensure!(status.is_success(), "{method} {path}: {said}");
+        let (status, response) = opa.ask(method, path, body.as_bytes().to_vec()).await?;
+        ensure!(status.is_success(), "{method} {path}: {response}");
         wait::until("the contents are restored", LIMIT, || async {
             ensure!(changed().await? > count, "the change is not detected");
             let (_, now) = opa.ask("GET", POLICY, Vec::new()).await?;
@@ -285,8 +288,8 @@ async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an
     let before = module().await?;
     let edited = before.as_str().context("the module has no text")?.replace("\"no\"", "\"another\"");
     let edit = async || {
-        let (status, said) = opa.ask("PUT", POLICY, edited.clone().into_bytes()).await?;
-        ensure!(status.is_success(), "{said}");
+        let (status, response) = opa.ask("PUT", POLICY, edited.clone().into_bytes()).await?;
+        ensure!(status.is_success(), "{response}");
         Ok(())
     };
     let back_within = async |limit: Duration| {
@@ -299,8 +302,8 @@ async fn deleted_or_edited_modules_return_within_ten_seconds_or_at_once_after_an
     };
     wait::until("the module is deleted", LIMIT, || async {
         opa.ask("DELETE", PROOF, Vec::new()).await?;
-        let (status, said) = opa.ask("DELETE", POLICY, Vec::new()).await?;
-        ensure!(status.is_success(), "{said}");
+        let (status, response) = opa.ask("DELETE", POLICY, Vec::new()).await?;
+        ensure!(status.is_success(), "{response}");
         Ok(())
     })
     .await?;
@@ -327,7 +330,7 @@ async fn module_that_opa_rejects_is_reported_with_its_place_and_blocks_no_others
     let world = World::new("rego-opa-refused").await?;
     let controller = world.controller(&[&format!("--opa-url={}", opa.url())]).await?;
     world.write("good", json!({"a.rego": denies("a")})).await?;
-    // The embedded engine has no type checker.
+    // The embedded engine has no type checker, so only OPA rejects this module.
     let odd = "package admission\nimport rego.v1\ndeny contains {\"id\": \"b\"} if {\n\tx := 1\n\tstartswith(x, \"a\")\n}\n";
     world.write("odd", json!({"b.rego": odd})).await?;
     world

@@ -543,15 +543,15 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
         Ok(())
     })
     .await?;
-    let asked = count.load(Ordering::Relaxed);
+    let reviews = count.load(Ordering::Relaxed);
     wait::until("more reviews succeed", LIMIT, || async {
-        ensure!(count.load(Ordering::Relaxed) > asked + 50, "there are fewer than 50");
+        ensure!(count.load(Ordering::Relaxed) > reviews + 50, "there are fewer than 50");
         Ok(())
     })
     .await?;
     stop.store(true, Ordering::Relaxed);
-    while let Some(asked) = asking.join_next().await {
-        asked?.context("a review failed while certificates changed")?;
+    while let Some(result) = asking.join_next().await {
+        result?.context("a review failed while certificates changed")?;
     }
 
     let until_another = async || {
@@ -566,7 +566,7 @@ async fn certificate_is_renewed_without_errors_and_recreated_if_lost() -> Result
     // After the Secret is deleted, a new certificate is created and trusted.
     hub.secrets().delete(&hub.secret(), &DeleteParams::default()).await?;
     until_another().await?;
-    // A Secret with invalid contents is replaced by a new certificate, too.
+    // Invalid contents of the Secret are replaced by a new certificate.
     let patch = json!({"stringData": {"ca.crt": "no", "ca.key": "no", "tls.crt": "no", "tls.key": "no"}});
     hub.secrets().patch(&hub.secret(), &PatchParams::default(), &Patch::Merge(&patch)).await?;
     until_another().await?;

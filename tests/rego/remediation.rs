@@ -346,9 +346,10 @@ async fn cluster_with_a_flapping_label_gets_no_objects_and_delays_no_other_move(
     let events: Api<Event> = Api::namespaced(shop.world.client.clone(), "default");
     wait::until("the Event of the cluster exists", LIMIT, || async {
         let events = events.list(&ListParams::default()).await?.items;
-        let mut told = events.iter().filter(|event| event.reason.as_deref() == Some("PlacementFlapping"));
-        let name = told.next().and_then(|event| event.involved_object.name.as_deref());
-        ensure!(name == Some("bad") && told.next().is_none(), "{events:?}");
+        let mut flapping_events =
+            events.iter().filter(|event| event.reason.as_deref() == Some("PlacementFlapping"));
+        let name = flapping_events.next().and_then(|event| event.involved_object.name.as_deref());
+        ensure!(name == Some("bad") && flapping_events.next().is_none(), "{events:?}");
         Ok(())
     })
     .await?;

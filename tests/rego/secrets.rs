@@ -181,17 +181,17 @@ async fn created(hub: &ManagedWebhooks, secret: &Value, query: &str) -> Result<C
 
 /// Creates `secret` once the warnings or the error of a dry run contain `expected`.
 async fn created_once(hub: &ManagedWebhooks, secret: &Value, expected: &str) -> Result<Created> {
-    let told = |created: &Created| {
+    let check_response = |created: &Created| {
         // The body contains the Secret that was created.
         let error = if created.code.is_success() { "" } else { created.body.as_str() };
         is_clean("the response", &format!("{error}{}", created.warnings), expected)
     };
     wait::until(&format!("the response contains {expected:?}"), LIMIT, || async {
-        told(&created(hub, secret, "?dryRun=All").await?)
+        check_response(&created(hub, secret, "?dryRun=All").await?)
     })
     .await?;
     let created = created(hub, secret, "").await?;
-    told(&created)?;
+    check_response(&created)?;
     Ok(created)
 }
 

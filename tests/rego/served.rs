@@ -54,7 +54,6 @@ impl DeploymentWebhooks {
     }
 }
 
-/// A Deployment.
 pub(crate) fn app(name: &str, annotations: Value) -> Result<Deployment> {
     let labels = json!({"app": name});
     let container = json!({"name": "c", "image": "i"});

@@ -66,7 +66,6 @@ impl StandIn {
         Ok(Self { serving, stop })
     }
 
-    /// Stops the server.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         // Open requests are aborted, so that the port is free.

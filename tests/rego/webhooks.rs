@@ -298,7 +298,7 @@ async fn ten_thousand_reviews_at_once_are_each_evaluated_or_rejected_as_too_many
     let before = memory(&served.controller)?;
     let body =
         review(&format!(r#"{{"metadata":{{"name":"a","annotations":{{"b":"{}"}}}}}}"#, "x".repeat(4_096)));
-    let (mut answered, mut refused) = (0, 0);
+    let (mut evaluated, mut refused) = (0, 0);
     // An API server opens at most this number of connections. Each connection has several reviews in sequence.
     let connecting = Semaphore::new(50);
     let asking = (0..600).map(|_| async {
@@ -306,25 +306,25 @@ async fn ten_thousand_reviews_at_once_are_each_evaluated_or_rejected_as_too_many
         let turn = connecting.acquire().await?;
         let mut connection = sent::Connection::open(&served.webhooks).await?;
         drop(turn);
-        let (mut answered, mut refused) = (0, 0);
+        let (mut evaluated, mut refused) = (0, 0);
         for _ in 0..17 {
             let text = connection.post("/placement", &body).await?;
             match () {
-                () if text.contains(r#""allowed":true"#) => answered += 1,
+                () if text.contains(r#""allowed":true"#) => evaluated += 1,
                 () if text.contains("too many reviews") => refused += 1,
                 () => bail!("{text}"),
             }
         }
-        Ok((answered, refused))
+        Ok((evaluated, refused))
     });
-    for asked in futures::future::join_all(asking).await {
-        let (of_one, not) = asked?;
-        answered += of_one;
+    for result in futures::future::join_all(asking).await {
+        let (of_one, not) = result?;
+        evaluated += of_one;
         refused += not;
     }
     ensure!(
-        answered + refused == 600 * 17 && answered > 1_000,
-        "{answered} evaluated and {refused} rejected"
+        evaluated + refused == 600 * 17 && evaluated > 1_000,
+        "{evaluated} evaluated and {refused} rejected"
     );
     let more = memory(&served.controller)?.saturating_sub(before) / 1024;
     ensure!(more < 100, "the memory grew by {more} MiB");

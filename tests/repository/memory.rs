@@ -62,8 +62,8 @@ fn memory_limit_of_the_chart_covers_the_parts_that_are_documented_as_covered() {
     assert_eq!(row(&more, "a check of written policies"), check);
     assert_eq!(row(&more, "each evaluation"), memory::LIMIT >> 20);
 
-    // The factors from the last sentence of the section: the maximum number of modules, and evaluations on 4
-    // processors.
+    // The factors from the last sentence of the section: the maximum number of modules, and the number of concurrent
+    // evaluations on 4 processors.
     let often = |what: &str| match what {
         _ if what.contains("modules") => limit::MAX_MODULES / 1_000 - 1,
         _ if what.contains("--replicate-bytes") => 0,

@@ -58,8 +58,8 @@ fn theirs(server: &MemoryServer, users: &Users) -> BTreeMap<String, WorkFields> 
     works
 }
 
-/// Waits until the users' works have the expected contents, and returns the elapsed time. The first check is late
-/// enough for writes that change only other fields of the works.
+/// Waits until the users' works have the expected contents, and returns the elapsed time. The first check comes after
+/// one [`POLL_INTERVAL`], so that writes of fields that are not compared are done as well.
 async fn until_as_expected(server: &MemoryServer, users: &Users) -> Result<Duration> {
     let start = Instant::now();
     loop {
@@ -103,8 +103,8 @@ async fn check_unchanged(
     Ok(())
 }
 
-/// Deletes the works that the hostile spoke has hidden by their label, as an administrator would. Until then, the
-/// controller tries every minute to create these works again.
+/// Deletes the works whose controller label the hostile spoke has changed, as an administrator would. The controller
+/// does not watch these works. Until they are deleted, it tries every minute to create them again.
 async fn delete_hidden_works(server: &MemoryServer) -> Result<()> {
     let controller = ControllerName::new(CONTROLLER);
     let is_hidden = |work: &Value| {

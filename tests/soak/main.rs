@@ -208,12 +208,12 @@ fn setting(name: &str, default: u64) -> Result<u64> {
     }
 }
 
-/// Runs `tell` on all processors, for the given number of seeds and rounds or the numbers that `hack/soak` sets.
+/// Runs `run_seed` on all processors, for the given number of seeds and rounds or the numbers that `hack/soak` sets.
 /// Stops at the first failure.
 fn each_seed<T: Send>(
     seeds: u64,
     rounds: u64,
-    tell: impl AsyncFn(u64, usize) -> Result<T> + Sync,
+    run_seed: impl AsyncFn(u64, usize) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
     let (first, count) = (setting("SEED", 1)?, setting("SEEDS", seeds)?);
     let rounds = usize::try_from(setting("ROUNDS", rounds)?)?;
@@ -222,7 +222,7 @@ fn each_seed<T: Send>(
     let results: Mutex<Vec<Result<T>>> = Mutex::default();
     let one = |seed| {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build()?;
-        runtime.block_on(tell(seed, rounds)).with_context(|| format!("seed {seed}"))
+        runtime.block_on(run_seed(seed, rounds)).with_context(|| format!("seed {seed}"))
     };
     let one_after_the_other = || {
         loop {

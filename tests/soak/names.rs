@@ -277,7 +277,7 @@ impl Hub {
             let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
             ObjectKey::new(text("namespace"), text("name"))
         };
-        let is_there = |key: &ObjectKey| {
+        let exists = |key: &ObjectKey| {
             let guard = self.mirror.read();
             guard
                 .view(self.clock.now())
@@ -285,11 +285,11 @@ impl Hub {
                 .any(|(name, cluster, _)| name.0 == key.name && cluster.0 == key.namespace)
         };
         for work in made.iter().take(NAMES / 2).map(work) {
-            assert!(!is_there(&work), "{work} still exists");
+            assert!(!exists(&work), "{work} still exists");
         }
         // Works whose identifying metadata the spoke has removed belong to the spoke, and the controller does
         // not delete them.
-        for work in made.iter().skip(NAMES / 2).map(work).filter(is_there) {
+        for work in made.iter().skip(NAMES / 2).map(work).filter(exists) {
             self.takes_out(&WORKS.all(), work);
         }
         self.settles().await;

@@ -58,13 +58,13 @@ const BETWEEN: Duration = Duration::from_secs(301);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// The interval between two moves of the attackers.
 const ATTACK_EVERY: Duration = Duration::from_secs(4);
-/// The number of ConfigMaps with Rego modules of the hostile author.
+/// The number of ConfigMaps with Rego modules that the hostile author writes.
 const HOSTILE_CARRIERS: usize = 6;
 
 /// The annotation with the status of a ConfigMap's Rego modules.
 const STATUS: &str = "openpolicyagent.org/kube-mgmt-status";
 
-/// Effects of the hostile actors.
+/// Counts of the effects of the hostile actors.
 #[derive(Debug, Default)]
 struct HostileEffects {
     /// Events `PlacementFlapping`.
@@ -290,7 +290,7 @@ impl World {
         lines.join("\n")
     }
 
-    fn look(&self, seen: &mut HostileEffects) {
+    fn observe(&self, seen: &mut HostileEffects) {
         let objects = self.server.objects();
         let events = objects.values().filter(|object| object["kind"] == "Event");
         let reasons: Vec<&str> = events.filter_map(|event| event["reason"].as_str()).collect();
@@ -317,7 +317,7 @@ async fn one_seed(seed: u64, rounds: usize) -> Result<HostileEffects> {
         world.until(World::are_reviewed).await.with_context(|| format!("round {round}"))?;
         let done = world.act(round).await?;
         world.until_placed().await.with_context(|| format!("round {round}, after {done}"))?;
-        world.look(&mut seen);
+        world.observe(&mut seen);
     }
     let written = attack.end().await?;
     ensure!(written > 20 * rounds, "the attackers wrote only {written} times");

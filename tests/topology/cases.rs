@@ -33,15 +33,16 @@ struct Case {
     conditions: Option<Vec<String>>,
     /// References of attached objects that do not resolve: source, target and reason.
     unresolved: Option<Vec<String>>,
-    /// Policies without effect, and the reason.
+    /// Policies without effect, each with the reason.
     void: Option<Vec<String>>,
-    /// The field `unknown` of `effective`.
+    /// The field `unknown` in the output of the command `effective`.
     unknown: Option<Vec<String>>,
-    /// Targets that policies do not attach to, and the reason.
+    /// Targets that policies do not attach to, each with the reason.
     missed: Option<Vec<String>>,
     /// Direct policies by the node that they apply to.
     direct: Option<Vec<String>>,
-    /// For the last node of each path: the rules in force, and as `lost` the policies that other policies replace.
+    /// By the last node of each path: a line for each rule in force, and a line with the word `lost` for each policy
+    /// that another policy replaces.
     rules: Option<Value>,
     /// Faults of objects.
     faults: Option<Vec<String>>,
@@ -49,9 +50,9 @@ struct Case {
     backends: Option<Vec<String>>,
     /// The merge strategy of each policy.
     strategies: Option<Vec<String>>,
-    /// The kinds of effective policies whose merge is assumed.
+    /// The kinds of effective policies whose merge strategy is not known for certain.
     assumed: Option<Vec<String>>,
-    /// Requests: host and path to the rule that serves the request at each listener.
+    /// For each request, such as `example.com/path`: the route rules that serve it, one for each listener.
     requests: Option<Value>,
 }
 

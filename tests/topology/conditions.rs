@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::shorthand::objects;
 
-fn line(said: &ConditionText) -> String {
-    let name = said.name.trim_start_matches("policysync.kuadrant.io/");
-    format!("{name}={} {}: {}", said.status, said.reason, said.message)
+fn line(condition: &ConditionText) -> String {
+    let name = condition.name.trim_start_matches("policysync.kuadrant.io/");
+    format!("{name}={} {}: {}", condition.status, condition.reason, condition.message)
 }
 
 /// The conditions of each route for each of its parent references, if the controller manages the Gateway
@@ -55,7 +55,7 @@ fn route_has_accepted_condition_for_each_managed_parent() {
     ];
     let attached =
         |what: &str| format!("Accepted=True Accepted: attached to {what} of Gateway shop/web; {STAYS}");
-    let one = |said: &[&str]| vec![said.iter().map(|said| (*said).to_owned()).collect::<Vec<_>>()];
+    let one = |lines: &[&str]| vec![lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>()];
     assert_eq!(route(&world, "both"), one(&[&attached("2 listeners"), RESOLVED]));
     let none = "Accepted=False NoMatchingParent: Gateway shop/web has no listener \"c\" that is in force";
     assert_eq!(route(&world, "nowhere"), one(&[none, RESOLVED]));
@@ -71,8 +71,8 @@ fn parent_references_with_different_ports_have_separate_conditions() {
         json!({"Gateway": "web", "listeners": [{}]}),
         json!({"HTTPRoute": "r", "parents": ["web:80", "web:81", "web:82", "web:80"]}),
     ];
-    let said = route(&world, "r");
-    let accepted: Vec<&str> = said.iter().map(|entry| &*entry[0]).collect();
+    let conditions = route(&world, "r");
+    let accepted: Vec<&str> = conditions.iter().map(|entry| &*entry[0]).collect();
     assert_eq!(accepted.len(), 3, "a duplicate parentRef has one entry: {accepted:?}");
     assert!(accepted[0].starts_with("Accepted=True"), "{accepted:?}");
     assert!(accepted[1].contains("no listener on port 81"), "{accepted:?}");
@@ -88,10 +88,10 @@ fn listener_set_of_a_managed_gateway_is_managed() {
         json!({"AuthPolicy": "on-set", "target": "ListenerSet/more", "rules": {"authentication": {"a": {}}}}),
         json!({"AuthPolicy": "on-top", "target": "Gateway/web", "rules": {"authentication": {"b": {}}}}),
     ];
-    let said = route(&world, "r");
-    assert!(said[0][0].contains("attached to 1 listener of ListenerSet shop/more"), "{said:?}");
+    let conditions = route(&world, "r");
+    assert!(conditions[0][0].contains("attached to 1 listener of ListenerSet shop/more"), "{conditions:?}");
     let of = "AuthPolicyAffected=True Affected: in force: shop/on-set; not in force: shop/on-top";
-    assert_eq!(said[0][2], of);
+    assert_eq!(conditions[0][2], of);
 }
 
 #[test]
@@ -101,9 +101,9 @@ fn missing_backend_makes_resolved_refs_false() {
         json!({"Service": "api", "ports": [{"port": 80}]}),
         json!({"HTTPRoute": "r", "parents": ["web"], "rules": [{"backends": ["api:80"]}, {"backends": ["api:81", "none:80"]}]}),
     ];
-    let said = route(&world, "r");
+    let conditions = route(&world, "r");
     let missing = "ResolvedRefs=False BackendNotFound: Service shop/api has no port 81, Service shop/none does not exist";
-    assert_eq!(said[0][1], missing);
+    assert_eq!(conditions[0][1], missing);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn accepted_is_unknown_if_namespace_labels_are_unknown() {
     assert!(known[0].starts_with("Accepted=True"), "{known:?}");
 }
 
-/// `ResolvedRefs` is never True for a reference that may not resolve.
+/// `ResolvedRefs` is never True if it is unknown whether a reference resolves.
 #[test]
 fn mirrors_external_names_and_kinds_without_backends_do_not_resolve() {
     let resolved = |rule: Value| {
@@ -184,14 +184,14 @@ fn conditions_name_policies_of_all_paths_without_values() {
             json!({"RateLimitPolicy": "rule", "target": "HTTPRoute/r#two", "limits": limits(limit)}),
         ]
     };
-    let said = route(&world(1), "r");
-    let of = |said: &[String]| said[2].clone();
+    let conditions = route(&world(1), "r");
+    let of = |conditions: &[String]| conditions[2].clone();
     assert_eq!(
-        of(&said[0]),
+        of(&conditions[0]),
         "RateLimitPolicyAffected=True Affected: in force: shop/a, shop/rule; not in force: shop/top"
     );
-    assert_eq!(of(&said[1]), "RateLimitPolicyAffected=True Affected: in force: shop/rule, shop/top");
-    assert_eq!(route(&world(2), "r"), said, "a changed limit does not change the conditions");
+    assert_eq!(of(&conditions[1]), "RateLimitPolicyAffected=True Affected: in force: shop/rule, shop/top");
+    assert_eq!(route(&world(2), "r"), conditions, "a changed limit does not change the conditions");
 }
 
 #[test]
@@ -225,8 +225,8 @@ fn gateway_lists_its_policies_and_those_of_its_listeners() {
         ["AuthPolicyAffected=True Affected: affected by shop/all, shop/one on listener b"]
     );
     world.extend((0..12).map(|number| policy(&format!("p{number:02}"), "Gateway/web")));
-    let said = gateway(&world, 6).remove(0);
-    assert!(said.ends_with("shop/p07 and 4 more"), "{said}");
+    let last = gateway(&world, 6).remove(0);
+    assert!(last.ends_with("shop/p07 and 4 more"), "{last}");
 }
 
 #[test]
@@ -236,9 +236,12 @@ fn last_condition_lists_the_kinds_without_a_condition() {
     for kind in ["A", "B", "C", "D", "E", "F", "G", "H"] {
         world.push(json!({format!("{kind}.x.io"): "p", "target": "Gateway/web", "a": 1}));
     }
-    let said = gateway(&world, 6);
-    assert_eq!(said.len(), 6);
-    assert_eq!(said[5], "FAffected=True Affected: affected by shop/p; and policies of 2 more kinds: G, H");
+    let conditions = gateway(&world, 6);
+    assert_eq!(conditions.len(), 6);
+    assert_eq!(
+        conditions[5],
+        "FAffected=True Affected: affected by shop/p; and policies of 2 more kinds: G, H"
+    );
     let of_route = &route(&world, "r")[0];
     assert_eq!(of_route.len(), 8);
     assert_eq!(of_route[7], "FAffected=True Affected: in force: shop/p; and policies of 2 more kinds: G, H");

@@ -72,7 +72,8 @@ fn policies_of_one_origin_or_of_other_targets_do_not_compete() {
     for other in [on_route, on_listener, deleting] {
         assert_eq!(reported(&[copy.clone(), other.clone()]), [""; 0], "{other}");
     }
-    // The merge strategy of the older policy decides about rules with other keys.
+    // If the rules of both policies have different keys, the merge strategy of the older policy decides which rules are
+    // in force.
     let mut merged = policy("local", 1, false, "defaults");
     merged["defaults"] = json!({"limits": {"own": {"rates": []}}});
     let mut copy = copy;

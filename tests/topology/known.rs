@@ -38,7 +38,7 @@ fn missing_objects_of_a_partly_known_kind_are_leaves() {
         json!({"HTTPRoute": "nowhere", "parents": ["gone"]}),
         json!({"RateLimitPolicy": "a", "target": "HTTPRoute/other"}),
     ];
-    // All routes are known, but only Gateways of one namespace.
+    // All routes are known, but of the Gateways only those in one namespace.
     let partial = cluster(&[HTTP_ROUTE], &short);
     let unknown = ["Gateway", "GatewayClass"].map(str::to_owned).to_vec();
     assert_eq!(unattached(&partial), (Vec::new(), unknown));
@@ -143,8 +143,8 @@ fn namespace_selectors_by_unknown_labels_are_unknown_but_not_those_by_name() {
         let objects = cluster(kinds, &short);
         let graph_input = objects.graph_input();
         let graph = Graph::build(&graph_input);
-        let unresolved = graph.unresolved().iter().map(|item| (item.status(), item.reason.word()));
-        let unattached = graph.unattached().iter().map(|item| ("False", item.reason.word()));
+        let unresolved = graph.unresolved().iter().map(|item| (item.status(), item.reason.as_str()));
+        let unattached = graph.unattached().iter().map(|item| ("False", item.reason.as_str()));
         unattached.chain(unresolved).collect::<Vec<_>>()
     };
     let known = [GATEWAY, HTTP_ROUTE, NAMESPACE];

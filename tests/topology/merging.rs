@@ -98,7 +98,7 @@ proptest! {
                     for name in ["x", "y", "z"] {
                         let keys = [format!("limits#{name}"), format!("authentication#{name}")];
                         let Some(key) = keys.iter().find(|key| !written(&specs[*policy], key).is_null()) else { continue };
-                        // An override is replaced only by a policy at the same place on the path, or before it.
+                        // Only a policy at the same node of the path, or at an earlier node, replaces an override.
                         let holds = match rules.get(key) {
                             Some(rule) => places[rule["source"].as_str().unwrap()] <= *place,
                             None => places.iter().any(|(other, at)| {
@@ -132,8 +132,8 @@ proptest! {
     }
 }
 
-/// Renames an object of another world. Its namespaces get this name, so that the object refers to nothing in the first
-/// world. Returns `None` for GatewayClasses, which all worlds share.
+/// Renames the namespaces of an object of another world, so that the object refers to nothing in the first world.
+/// Returns `None` for GatewayClasses, which all worlds share, and for objects that refer to a GatewayClass.
 fn renamed(short: &Value, name: &str) -> Option<Value> {
     if short.get("GatewayClass").is_some() {
         return None;

@@ -17,7 +17,7 @@ fn printed(graph_input: &GraphInput<'_>) -> [String; 4] {
     [serde_json::to_string(&report).unwrap(), dot::dot(&report), tree::tree(&report).join("\n"), picture]
 }
 
-/// The same input, with the objects of each kind in another order.
+/// `graph_input` with the objects of each kind in another order, which depends on `by`.
 fn turned<'f>(mut graph_input: GraphInput<'f>, by: usize) -> GraphInput<'f> {
     fn turn<T>(list: &mut [T], by: usize) {
         let by = by % list.len().max(1);

@@ -6,9 +6,9 @@
 //! - {RateLimitPolicy: limits, target: HTTPRoute/orders, limits: {a: {}}}
 //! ```
 //!
-//! The key in upper case is the kind. Kinds outside of Gateway API and Kuadrant have their group as a suffix.
-//! The value is the name, by default in the namespace `shop`. `created` is in seconds. Fields that are not
-//! part of the metadata belong to the spec.
+//! The key that begins with an upper-case letter is the kind. Kinds outside of Gateway API and Kuadrant have their
+//! group as a suffix. The value of this key is the name, by default in the namespace `shop`. `created` is in seconds.
+//! Fields that are not part of the metadata belong to the spec.
 
 use policy_sync_api::object::HubObject;
 use policy_sync_topology::Objects;

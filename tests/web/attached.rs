@@ -71,7 +71,8 @@ async fn gateway_page_follows_changes_of_the_hub() {
             .until_text("main", |text| text.contains(&format!("HTTPRoute web-follows/{route_name}")))
             .await;
     }
-    // The first changes may be announced together with the end of the initial read.
+    // The page may announce the first changes together with the end of the initial read, so the test makes up to five
+    // changes.
     let mut live_text = String::new();
     for turn in 0..5 {
         let (mut orders, host) = (route(name, "orders", "web"), format!("turn-{turn}.example.com"));

@@ -25,7 +25,7 @@ async fn outage_is_shown_and_changes_are_followed_again_afterwards() {
     let stopped = Instant::now();
     hub.stop_api_server();
     browser.until_text("main", |text| text.contains("The hub cannot be watched")).await;
-    // The page keeps its content, and pages that read from the hub show an error.
+    // The open page keeps its content, and pages that read from the hub show an error.
     assert!(browser.text("#matrix").await.contains("shop/limits"));
     let page = site.get("/clusters/eu-1").await;
     assert!(page.status == 502 && page.body.contains("The hub does not respond"), "{page:?}");

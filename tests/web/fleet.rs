@@ -118,17 +118,17 @@ async fn matrix_cells_match_the_status_command() {
             })
             .collect();
         for row in &shown.rows {
-            let said = items.get(&(row.kind.clone(), row.key.name.to_string()));
-            match (&row.cells[place], said) {
-                (Some(cell), Some(said)) => {
-                    assert_eq!(cell.in_sync, said["inSync"], "{row:?} on {}: {said}", column.cluster);
+            let item = items.get(&(row.kind.clone(), row.key.name.to_string()));
+            match (&row.cells[place], item) {
+                (Some(cell), Some(item)) => {
+                    assert_eq!(cell.in_sync, item["inSync"], "{row:?} on {}: {item}", column.cluster);
                     // If the annotations do not show the state, `status` has null.
-                    let state = said["states"][&*column.cluster.0].as_str().unwrap_or("Unknown");
-                    assert_eq!(cell.state.as_str(), state, "{row:?} on {}: {said}", column.cluster);
+                    let state = item["states"][&*column.cluster.0].as_str().unwrap_or("Unknown");
+                    assert_eq!(cell.state.as_str(), state, "{row:?} on {}: {item}", column.cluster);
                     states.insert(cell.state);
                 }
                 (None, None) => {}
-                (cell, said) => panic!("{cell:?}, {said:?}: {row:?} on {}", column.cluster),
+                (cell, item) => panic!("{cell:?}, {item:?}: {row:?} on {}", column.cluster),
             }
         }
     }

@@ -109,7 +109,7 @@ async fn requests_get_the_documented_responses() {
         ("POST /", &[&host, &cookie, "Content-Length: 0"], 405),
         ("DELETE /clusters/eu-1", &[&host, &cookie], 405),
         ("OPTIONS /", &[&host, &cookie], 405),
-        // These checks come in this order, before the authentication.
+        // The host is checked before the method and the characters of the path, and all three before the key.
         ("POST /", &[&host, "Content-Length: 0"], 405),
         ("GET /clusters/../style.css", &[&host], 404),
         ("POST /clusters/../style.css", &["Host: example.com", "Content-Length: 0"], 421),
@@ -188,7 +188,7 @@ async fn idle_and_oversized_requests_block_no_other_clients() {
     assert!(ended.is_ok(), "the server still waits for the request head");
     // The open page still gets events.
     annotated(tenant.client(), &policy, annotations(&[entry("eu-1", false, &[])])).await;
-    let told = async {
+    let event_arrives = async {
         loop {
             line.clear();
             tab.read_line(&mut line).await.unwrap();
@@ -197,7 +197,7 @@ async fn idle_and_oversized_requests_block_no_other_clients() {
             }
         }
     };
-    tokio::time::timeout(LIMIT, told).await.unwrap();
+    tokio::time::timeout(LIMIT, event_arrives).await.unwrap();
 }
 
 #[tokio::test]
@@ -206,8 +206,8 @@ async fn server_stops_on_a_signal_and_reports_a_port_in_use() {
     let mut site = Site::start(kubeconfig, &[]).await;
     let port = site.host.split_once(':').unwrap().1.to_owned();
     let mut second = Running::start(command(kubeconfig, &["web", "--port", &port]));
-    let said = second.says("cannot listen on").await;
-    assert!(said.iter().any(|line| line.contains(&site.host) && line.contains("--port")), "{said:?}");
+    let lines = second.says("cannot listen on").await;
+    assert!(lines.iter().any(|line| line.contains(&site.host) && line.contains("--port")), "{lines:?}");
     assert_eq!(second.ends().await, Some(2));
     site.process.signal("INT");
     assert_eq!(site.process.ends().await, Some(0));

@@ -36,7 +36,7 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
     let kubeconfig = tenant.hub().kubeconfig_for(&User::new("web-reader")).unwrap();
     let controller = tenant.controller_name();
 
-    // Without rights in all namespaces, the page has a message instead of an empty table.
+    // The user may not list policies in all namespaces. The page has a notice instead of an empty table.
     let all = Site::start(&kubeconfig, &["--controller-name", &controller]).await;
     let is_said =
         |page: &str| page.contains("Some objects cannot be read") && page.contains("RateLimitPolicy");
@@ -47,7 +47,8 @@ async fn user_with_rights_in_one_namespace_sees_it_and_a_notice() {
     let one = Site::start(&kubeconfig, &["--controller-name", &controller, "-n", "web-rights"]).await;
     let is_shown = |page: &str| page.contains("web-rights/limits") && page.contains("ManagedCluster");
     let page = one.until("/", is_shown).await;
-    // The annotation has the name of the cluster. The missing right to read clusters is reported.
+    // The user may not read ManagedClusters, so the page has a notice. The page links to the cluster that the policy's
+    // annotation names.
     assert!(page.contains("/clusters/eu-1") && page.contains("AuthPolicy"), "{page}");
     let cluster = one.get("/clusters/eu-1").await;
     assert!(cluster.status == 200 && cluster.body.contains("Some objects cannot be read"), "{cluster:?}");

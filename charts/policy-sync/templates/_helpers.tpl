@@ -12,13 +12,13 @@
 {{- end }}
 {{- end }}
 
-{{- /* What the controller calls its configurations of webhooks. A Service and a Secret have `-webhook` added, and a Service at most
-63 characters. */}}
+{{- /* The name of the webhook configurations. The Service and the Secret of the webhooks add `-webhook`. The name of a Service
+has at most 63 characters. */}}
 {{- define "policy-sync.webhookName" -}}
 {{- include "policy-sync.fullname" . | trunc 55 | trimSuffix "-" }}
 {{- end }}
 
-{{- /* The namespace of Rego policies: `create` and `name`, and `deprecated` if rego.policyNamespace sets either. */}}
+{{- /* The namespace of Rego policies: `create`, `name`, and `deprecated` (true if rego.policyNamespace sets a value). */}}
 {{- define "policy-sync.regoNamespace" -}}
 {{- $namespace := dict "create" true "name" "kube-federation-scheduling-policy" }}
 {{- $sources := list }}
@@ -40,7 +40,7 @@
 {{- default "kuadrant.io/policy-sync" .Values.controller.name }}
 {{- end }}
 
-{{- /* What finds the pods. It can never change. */}}
+{{- /* The labels that select the pods. They are immutable in a Deployment. */}}
 {{- define "policy-sync.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "policy-sync.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -56,7 +56,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
-{{- /* The metadata of an object: list of the context, the end of its name ("-parameters", or none), and its namespace, or none. */}}
+{{- /* The metadata of an object. Argument: a list of the context, the suffix of the name or "", and the namespace or "". */}}
 {{- define "policy-sync.metadata" -}}
 {{- $root := index . 0 }}
 {{- $namespace := index . 2 -}}
@@ -85,7 +85,7 @@ labels:
 {{- end }}
 {{- end }}
 
-{{- /* OPA's. */}}
+{{- /* The image of OPA, by digest or by tag. */}}
 {{- define "policy-sync.opaImage" -}}
 {{- with .Values.opa.image }}
 {{- if .digest }}
@@ -96,7 +96,7 @@ labels:
 {{- end }}
 {{- end }}
 
-{{- /* Secrets that the controller reads as files, each by the name of its volume: an object, empty without Rego. */}}
+{{- /* The Secrets that the controller reads as files, by volume. Empty if `rego.enabled` is false. */}}
 {{- define "policy-sync.secrets" -}}
 {{- if .Values.rego.enabled }}
 {{- with .Values.rego.certificateSecret }}
@@ -127,7 +127,7 @@ placement-ca: {{ . | quote }}
 {{- end }}
 {{- end }}
 
-{{- /* The kinds that may be synced, as rules: list of the context and the verbs. One rule for each API group. */}}
+{{- /* RBAC rules for the kinds that may be synced, one for each API group. Argument: a list of the context and the verbs. */}}
 {{- define "policy-sync.policyRules" -}}
 {{- $root := index . 0 }}
 {{- $verbs := index . 1 }}
@@ -146,7 +146,8 @@ placement-ca: {{ . | quote }}
 {{- end }}
 {{- end }}
 
-{{- /* Binds a role to the controller: list of the context, the end of the role's name, and the namespace of a Role, or none. */}}
+{{- /* Binds a role to the controller. Argument: a list of the context, the suffix of the role's name, and the namespace of a
+Role, or "" for a ClusterRole. */}}
 {{- define "policy-sync.binding" -}}
 {{- $root := index . 0 }}
 {{- $namespace := index . 2 -}}

@@ -23,7 +23,7 @@ pub enum Attributes {
     Path(String),
 }
 
-/// The resource of a request.
+/// The resource to which access is requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ResourceAttributes {
@@ -72,7 +72,7 @@ pub struct AccessReview {
 /// The decision on a request. It never allows a request; without a denial, the next authorizer decides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessDecision {
-    /// The decision contains no denial.
+    /// No Rego policy denies the request.
     None,
     /// A denial with its reason.
     Denied(String),
@@ -106,8 +106,10 @@ impl AccessReview {
         &self.text
     }
 
-    /// The tenant that is charged for the review, and the namespace of the request. A namespace's administrator can
-    /// create a LocalSubjectAccessReview for any user, so the requests of a user take turns by namespace.
+    /// The tenant to which the evaluation time of the review is charged, and the namespace of the request.
+    ///
+    /// The administrator of a namespace can create a LocalSubjectAccessReview that names any user. So that these
+    /// reviews do not delay the user's other requests, the namespaces of a user take turns.
     #[must_use]
     pub fn requester(&self) -> (Tenant, &str) {
         let namespace = match &self.attributes {

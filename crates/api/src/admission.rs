@@ -41,7 +41,7 @@ pub struct AdmissionRequest {
     pub old_object: Value,
     /// Whether the request is a dry run: nothing is stored.
     pub dry_run: bool,
-    /// The tenant that is charged for the review and its Events.
+    /// The tenant to which the review and its Events are charged.
     pub tenant: Tenant,
 }
 
@@ -177,9 +177,11 @@ impl AdmissionReview {
         GroupResource::new(&self.raw.resource.group, &self.raw.resource.resource).to_string()
     }
 
-    /// The tenant that is charged for the review, and the user. Reviews of cluster-scoped objects and of Namespaces are
-    /// charged to the user. In a request for a Namespace, the field `namespace` has the Namespace's own name. If that
-    /// namespace were charged, a user could exceed the allowance by dry runs for many names.
+    /// The tenant to which the evaluation time of the review is charged, and the user.
+    ///
+    /// Reviews of cluster-scoped objects and of Namespaces are charged to the user. In a request for a Namespace, the
+    /// field `namespace` has the Namespace's own name. If that namespace were charged, a user could get the evaluation
+    /// time of many tenants by dry runs with many names.
     #[must_use]
     pub fn requester(&self) -> (Tenant, &str) {
         let RawRequest { resource, namespace, user_info, .. } = &self.raw;

@@ -49,7 +49,7 @@ macro_rules! keys {
 }
 
 keys! {
-    /// On a copy: the hub policy it was made from, `<namespace>/<name>`.
+    /// On a copy: the hub policy from which it was made, `<namespace>/<name>`.
     POLICY_SYNCED = "kuadrant.io/policy-synced", Annotation, Copies;
     /// On a copy: a hash of the copy. The agent returns it as feedback, which shows the version to which the feedback
     /// belongs.
@@ -72,8 +72,8 @@ keys! {
     CLUSTER_OVERRIDES = "kuadrant.io/cluster-overrides", Annotation, UserObjects;
     /// On a hub Gateway, by its owner: the grace period in seconds.
     GRACE_TIMEOUT = "kuadrant.io/grace-timeout", Annotation, UserObjects;
-    /// On a hub policy, Gateway, resource, GatewayClass or ManagedCluster, by its owner: `true` keeps its works from
-    /// being created and changed.
+    /// On a hub policy, Gateway, resource, GatewayClass or ManagedCluster, by its owner: while it is `true`, works for
+    /// the object are neither created nor changed.
     PAUSED = "kuadrant.io/paused", Annotation, UserObjects;
     /// On the work of a Gateway: when its cluster ceased to be selected, in RFC 3339. The grace period starts then.
     UNPLACED_SINCE = "kuadrant.io/displaced-since", Annotation, Works;
@@ -87,14 +87,14 @@ keys! {
     /// On an object placed by Rego policies: the labels and annotations that they set, with the original values, as
     /// JSON.
     PLACED_BY_POLICY = "kuadrant.io/placed-by-policy", Annotation, PlacedObjects;
-    /// On an object placed by Rego policies, or on its Namespace, by its owner: `manual` reports later changes without
-    /// writing them.
+    /// On an object placed by Rego policies, or on its Namespace, by its owner: `manual` means that later
+    /// changes are only reported, not written.
     REMEDIATE = "kuadrant.io/remediate", Annotation, UserObjects;
     /// On the copy of a Gateway: `true`.
     MANAGED = "kuadrant.io/managed", Label, Copies;
-    /// On a work: the hub object it was made from, `<resource>.<group>/<namespace>/<name>`.
+    /// On a work: the hub object from which it was made, `<resource>.<group>/<namespace>/<name>`.
     PARENT = "kuadrant.io/parent", Annotation, Works;
-    /// On the work of a policy: the names of the hub Gateways that it targets, a JSON list.
+    /// On the work of a policy: the names of the hub Gateways that the policy targets, a JSON list.
     GATEWAYS = "kuadrant.io/gateways", Annotation, Works;
     /// On a work: the hash of its controller's name.
     CONTROLLER = "kuadrant.io/controller", Label, Works;

@@ -107,6 +107,6 @@ pub struct PlacementDecisionStatus {
 pub struct ClusterDecision {
     /// The cluster's name; empty if no cluster is scheduled.
     pub cluster_name: String,
-    /// Why it was selected.
+    /// Why the cluster was selected.
     pub reason: String,
 }

@@ -32,8 +32,8 @@ pub fn is_reason(text: &str) -> bool {
         && text.chars().all(inner)
 }
 
-/// The condition `name` for an object of this `generation`. The transition time is that of the condition in `found` if
-/// its status is the same, otherwise `now`.
+/// The condition `name` for an object of this `generation`. If `found` has the condition with an equal status, its
+/// transition time is kept. Otherwise the transition time is `now`.
 #[must_use]
 pub fn condition(
     found: &[Condition],
@@ -53,7 +53,7 @@ pub fn condition(
     }
 }
 
-/// The transition time: from `found` if the status is the same, otherwise `now`.
+/// The transition time of the condition `name` in `found`, if it has this `status`; otherwise `now`.
 fn transition(found: &[Condition], name: &str, status: &str, now: Moment) -> Time {
     let same = found.iter().find(|found| found.type_ == name && found.status == status);
     same.map_or_else(|| Time(now.whole_seconds()), |found| found.last_transition_time.clone())

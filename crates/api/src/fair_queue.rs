@@ -1,4 +1,4 @@
-//! A queue of groups that take turns: before each item of a group, at most one item of every other group comes.
+//! A queue of groups that take turns: between two items of a group, at most one item of every other group is removed.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub const EXPERIMENTAL_GROUP: &str = "gateway.networking.x-k8s.io";
 /// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/)).
 pub const POLICY_LABEL: &str = "gateway.networking.k8s.io/policy";
 
-/// Whether the value of [`POLICY_LABEL`] means direct policies.
+/// Whether `label`, a value of [`POLICY_LABEL`], declares that policies of the kind are direct policies.
 #[must_use]
 pub fn is_direct(label: &str) -> bool {
     label.eq_ignore_ascii_case("direct")

@@ -5,7 +5,7 @@ use super::names::GroupResource;
 /// A kind whose controller generates a policy of another kind with the same name and namespace.
 #[derive(Clone, Copy, Debug)]
 pub struct Generator {
-    /// The kind of the source.
+    /// The kind whose controller generates policies.
     pub source: PolicyKindNames,
     /// The kind of the generated policy.
     pub generated: PolicyKindNames,

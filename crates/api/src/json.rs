@@ -216,7 +216,7 @@ impl Write for HashWriter {
 }
 
 /// The maximum nesting of lists and objects in a value that is synced. JSON parsers, including this project's, allow
-/// much less than Kubernetes does, and must be able to parse the value with the objects around it.
+/// much less nesting than Kubernetes does, and they must be able to parse the whole object that contains the value.
 pub const DEPTH_LIMIT: usize = 100;
 
 /// The nesting depth of lists and objects in `value`.

@@ -344,7 +344,7 @@ impl WorkName {
     /// Whether this name is the planned name for `origin`.
     ///
     /// The name contains the kind (`ratelimitpolicy`), whereas an origin has the plural. Each prefix of the name is
-    /// therefore tried as the kind. A match is certain, because the kind is part of the hash.
+    /// therefore tried as the kind. A wrong kind cannot match, because the kind is part of the hash.
     #[must_use]
     pub fn is_for(&self, controller: &ControllerName, origin: &Origin) -> bool {
         self.0.len() <= LABEL_LIMIT

@@ -143,9 +143,9 @@ pub struct StatusField {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TlsSecrets {
-    /// They are not copied.
+    /// TLS Secrets are not copied.
     None,
-    /// They are copied.
+    /// TLS Secrets are copied.
     Copy,
 }
 
@@ -155,7 +155,7 @@ pub enum TlsSecrets {
 pub enum Conflicts {
     /// The spoke's object or edit is kept.
     Keep,
-    /// The hub's copy overwrites it.
+    /// The hub's copy overwrites the spoke's object or edit.
     Overwrite,
 }
 
@@ -163,9 +163,9 @@ pub enum Conflicts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PolicyWaitAction {
-    /// It keeps waiting.
+    /// The Gateway keeps waiting.
     Hold,
-    /// It is deployed without them.
+    /// The Gateway is deployed without the missing policies.
     Serve,
 }
 
@@ -192,7 +192,7 @@ pub struct InvalidParams {
 /// The result of a check of parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedParams {
-    /// The parameters; meaningful only without faults.
+    /// The parameters; meaningful only if `faults` is empty.
     pub params: Params,
     /// The errors.
     pub faults: Vec<ParamsError>,
@@ -237,7 +237,7 @@ impl Params {
         Role::ALL.into_iter().flat_map(|role| self.listed(role).map(move |gvr| (role, gvr)))
     }
 
-    /// The settings of `kind` as a resource, in any version.
+    /// The entry of `kind` in `resourcesToSync`, in any version; `None` if there is no such entry.
     #[must_use]
     pub fn resource(&self, kind: &GroupResource) -> Option<&ResourceToSync> {
         let mut entries = self.resources_to_sync.iter();

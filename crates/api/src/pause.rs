@@ -1,4 +1,5 @@
-//! The annotation `kuadrant.io/paused`: while it is set, works are neither created nor changed.
+//! The annotation `kuadrant.io/paused`: while its value is neither empty nor `false`, works are neither created nor
+//! changed.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub struct PlacedByPolicy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetadataChange {
-    /// The hash of the value that was set; `None` if the key was removed.
+    /// The hash of the value that Rego policies set; `None` if they removed the key.
     #[serde(rename = "value", skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// The value that the object's author had set, if any.
@@ -38,14 +38,14 @@ pub struct MetadataChange {
 }
 
 impl MetadataChange {
-    /// A change to `value`, where the author had set `before`.
+    /// A change from the author's value `before` to `value`. `None` means no value.
     #[must_use]
     pub fn new(value: Option<&str>, before: Option<&str>) -> Self {
         Self { hash: value.map(hash), before: before.map(str::to_owned) }
     }
 
-    /// The author's value of a key that now has `value`. If `value` is still the one that Rego policies set, returns
-    /// the original value. Otherwise the author has written `value` since.
+    /// The author's value of a key that now has `value`. If Rego policies set `value`, this is the value before their
+    /// change. Otherwise the author has set `value` since.
     fn original(&self, value: Option<&str>) -> Option<String> {
         if value.map(hash) == self.hash { self.before.clone() } else { value.map(str::to_owned) }
     }
@@ -66,8 +66,8 @@ impl PlacedByPolicy {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut placed: Self = serde_json::from_str(text).unwrap_or_default();
-        // Rego policies can set neither invalid keys nor keys of the controller, so a client that bypassed the review
-        // has written them.
+        // Rego policies can set neither invalid keys nor keys of the controller. Such entries come from a client that
+        // bypassed the review.
         let may_be = |key: &str| is_label_key(key) && !is_controller_key(key);
         let is_value = |value: &Option<String>| value.as_deref().is_none_or(is_label_value);
         placed.annotations.retain(|key, _| may_be(key));
@@ -75,8 +75,8 @@ impl PlacedByPolicy {
         placed
     }
 
-    /// The author's value of the annotation `key`, if its current `value` is still one that Rego policies set. The
-    /// inner `None` means that the author had set no value.
+    /// The author's value of the annotation `key`, whose current value is `value`. `None` if Rego policies did not set
+    /// `value`; `Some(None)` if they set it and the author had set no value.
     #[must_use]
     pub fn before(&self, key: &str, value: &str) -> Option<Option<&str>> {
         let set = self.annotations.get(key).filter(|set| set.hash == Some(hash(value)))?;

@@ -11,12 +11,12 @@ use super::params::Role;
 /// The condition of a copy that reports whether its controller accepts it.
 pub const ACCEPTED: &str = "Accepted";
 
-/// The wording of a controller for `Enforced=True` on a part of the targets.
+/// The text by which a controller reports that it enforces a policy on only some of the targets.
 #[derive(Clone, Copy, Debug)]
 pub struct PartialWording {
     /// The kind of the policy.
     pub kind: PolicyKindNames,
-    /// The versions of the controller that use this wording.
+    /// The versions of the controller that write this text.
     pub versions: &'static str,
     /// A part of the condition's message.
     pub text: &'static str,
@@ -123,8 +123,8 @@ impl PolicyState {
         }
     }
 
-    /// The state of the copy that `entry` describes, of a kind with this role. A resource without a report is
-    /// [`PolicyState::Applied`].
+    /// The state of the copy that `entry` describes; `role` is the role of the copy's kind. A resource without a report
+    /// is [`PolicyState::Applied`].
     #[must_use]
     pub fn of_kind(role: Role, entry: &Synced) -> Self {
         match Self::of(entry) {
@@ -153,8 +153,8 @@ impl PolicyState {
         }
     }
 
-    /// The state to show if the cluster or its agent is not available: the last report may be outdated. A frozen policy
-    /// stays frozen, because the hub determines this state without a report.
+    /// The state to show if the cluster or its agent is not available. It is [`Self::Unreachable`], because the last
+    /// report may be outdated. A frozen policy stays frozen, because the hub determines this state without a report.
     #[must_use]
     pub fn on_unavailable_cluster(self) -> Self {
         if self == Self::Frozen { self } else { Self::Unreachable }
@@ -164,8 +164,10 @@ impl PolicyState {
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::Rejected => "its controller on the cluster does not accept it",
-            Self::NotEnforced => "its controller on the cluster accepts it, but it has no effect",
+            Self::Rejected => "the policy controller on the cluster does not accept the policy",
+            Self::NotEnforced => {
+                "the policy controller on the cluster accepts the policy, but the policy has no effect"
+            }
             Self::NotApplied => "the cluster's agent cannot apply it",
             Self::Frozen => "it is left unchanged on the cluster, because the hub cannot plan it",
             Self::PartiallyEnforced => {
@@ -177,7 +179,7 @@ impl PolicyState {
             Self::Removing => "the cluster's agent is removing it",
             Self::Overridden => "another policy on the cluster takes precedence",
             Self::Accepted => {
-                "its controller on the cluster accepts it, but does not report whether it is enforced"
+                "the policy controller on the cluster accepts the policy, but does not report whether the policy is enforced"
             }
             Self::Applied => "the cluster has the current revision",
             Self::Enforced => "it is in force",
@@ -185,8 +187,8 @@ impl PolicyState {
     }
 }
 
-/// Whether `condition` of a policy of `kind` is `Enforced=True` for only some of the targets. This is derived from its
-/// message, see [`PARTIAL_WORDINGS`].
+/// Whether `condition` of a policy of `kind` is `Enforced=True` for only some of the targets. The result is derived
+/// from the condition's message, see [`PARTIAL_WORDINGS`].
 #[must_use]
 pub fn is_partial(kind: &GroupResource, condition: &SyncedCondition) -> bool {
     let Some(message) = &condition.message else { return false };

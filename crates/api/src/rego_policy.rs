@@ -41,7 +41,7 @@ pub struct RegoPolicySpec {
     /// The Rego module.
     #[schemars(length(max = 1_048_576))]
     pub rego: String,
-    /// The effect of denials: `deny` rejects the request, `warn` warns the client, `dryrun` only counts them.
+    /// The effect of denials: `deny` rejects the request, `warn` warns the client, `dryrun` only counts and audits denials.
     #[serde(default)]
     pub enforcement: EnforcementAction,
 }

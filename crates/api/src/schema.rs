@@ -26,7 +26,7 @@ const PATTERN_LIMIT: usize = 1 << 20;
 pub struct Schema {
     value_type: ValueType,
     nullable: bool,
-    /// Whether the API server sets a missing value.
+    /// Whether the API server sets a default if the value is missing.
     has_default: bool,
     /// Whether undeclared keys are allowed.
     preserves_unknown: bool,
@@ -35,7 +35,7 @@ pub struct Schema {
     /// The declared keys with their schemas, sorted by name.
     properties: Box<[(Box<str>, Schema)]>,
     required: Box<[Box<str>]>,
-    /// The schema of undeclared keys.
+    /// The schema for the values of undeclared keys.
     values: Option<Box<Schema>>,
     items: Option<Box<Schema>>,
     constraints: Option<Box<Constraints>>,

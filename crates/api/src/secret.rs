@@ -1,4 +1,4 @@
-//! Secrets of the type `kubernetes.io/tls`, the only type that is read, and how output hides their values.
+//! Secrets of the type `kubernetes.io/tls`, the only type that is read. Hides the values of Secrets in output.
 
 use serde_json::Value;
 

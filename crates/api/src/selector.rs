@@ -1,4 +1,4 @@
-//! Selects clusters by annotations of an object, among those that its Placement selected.
+//! Selects some of the clusters that an object's Placement selected, by annotations of the object.
 //!
 //! The annotations hold a Kubernetes [label
 //! selector](https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/) as text (`region=us`,
@@ -17,7 +17,7 @@ use super::syntax::{is_label_key, is_label_value};
 use super::text::excerpt;
 use federation::Requirement;
 
-/// The maximum number of requirements. Each is evaluated for each cluster.
+/// The maximum number of requirements in a selector. Each requirement is evaluated for each cluster.
 const REQUIREMENT_LIMIT: usize = 100;
 
 /// Labels or annotations.

@@ -24,8 +24,8 @@ pub fn shrink_if_sparse<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
     }
 }
 
-/// Removes `key` from a concurrent map, and shrinks the map if most of its capacity is unused. Only an actual removal
-/// checks the capacity, because that locks each shard.
+/// Removes `key` from a concurrent map, and shrinks the map if most of its capacity is unused. If `key` is absent, the
+/// capacity is not checked, because the check locks each shard.
 pub fn take<K: Eq + Hash, V>(map: &DashMap<K, V>, key: &K) -> Option<V> {
     let (_, value) = map.remove(key)?;
     shrink_concurrent(map);

@@ -7,7 +7,7 @@ const SERVICE_ACCOUNT: &str = "system:serviceaccount:";
 /// The maximum length of a user name in bytes. A longer name is replaced by its hash.
 const USER_NAME_LIMIT: usize = 256;
 
-/// A namespace, a user, or a cluster-scoped object. Equal tenants share one allowance.
+/// A namespace, a user, or a cluster-scoped object. Rate limits and shares of evaluation time apply per tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(Arc<str>);
 

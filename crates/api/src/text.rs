@@ -8,7 +8,7 @@ const ELLIPSIS: &str = "…";
 /// The maximum number of characters that a message quotes.
 const QUOTE_LIMIT: usize = 64;
 
-/// Cuts `text` to at most `bytes` bytes (three or more), the ellipsis included.
+/// Cuts `text` to at most `bytes` bytes, the ellipsis included. `bytes` must be at least 3.
 #[must_use]
 pub fn truncate_bytes(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
@@ -18,7 +18,7 @@ pub fn truncate_bytes(text: &str, bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}{ELLIPSIS}", &text[..end]))
 }
 
-/// Cuts `text` to at most this number of characters (one or more), the ellipsis included.
+/// Cuts `text` to at most this number of `characters`, the ellipsis included. `characters` must be at least 1.
 #[must_use]
 pub fn cut(text: &str, characters: usize) -> String {
     if text.chars().count() <= characters {

@@ -132,7 +132,7 @@ pub(super) fn without_default(schema: &mut schemars::Schema) {
 pub struct ManifestConfig {
     /// The object.
     pub resource_identifier: ResourceIdentifier,
-    /// How it is applied.
+    /// How the object is applied.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_strategy: Option<UpdateStrategy>,
     /// The fields to return as feedback.
@@ -271,7 +271,7 @@ pub enum ConditionRuleType {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ManifestWorkStatus {
-    /// `Applied`, `Available`, `Deleting`, and those of condition rules.
+    /// `Applied`, `Available`, `Deleting`, and the conditions that condition rules define.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]), transform = without_default)]
     pub conditions: Vec<Condition>,
@@ -300,7 +300,7 @@ pub struct ManifestStatus {
     #[serde(default)]
     #[schemars(transform = without_default)]
     pub status_feedback: StatusFeedback,
-    /// `Applied`, `Available`, `StatusFeedbackSynced`, and those of condition rules.
+    /// `Applied`, `Available`, `StatusFeedbackSynced`, and the conditions that condition rules define.
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
@@ -309,7 +309,7 @@ pub struct ManifestStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(transform = optional_strings)]
 pub struct ResourceMeta {
-    /// Its index in the work.
+    /// The index of the object in the work.
     pub ordinal: i32,
     /// API group.
     #[serde(default)]

@@ -59,7 +59,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct ClientConnection(Arc<TrackedConnection>);
 
 impl ClientConnection {
-    /// The connection of `request`; `None` if [`serve_with`] did not accept it.
+    /// The connection of `request`; `None` if the request did not arrive through [`serve_with`].
     #[must_use]
     pub fn of<B>(request: &Request<B>) -> Option<Self> {
         request.extensions().get::<Self>().cloned()

@@ -68,7 +68,7 @@ pub fn health(view: View<'_>) -> Health {
 }
 
 /// The watched resources, each with whether all its watches are listed and not failing. Kinds that are known not to
-/// resolve to a served version are omitted, because this is an error in the class parameters.
+/// resolve to a served version are omitted: such a kind is an error in the class parameters, not a failed watch.
 #[must_use]
 pub fn watches(view: View<'_>) -> BTreeMap<String, bool> {
     let failing = view.failing();

@@ -44,7 +44,7 @@ pub async fn run_in_background<T: Send + 'static>(
 }
 
 /// Like [`run_in_background`], for work that does not block or wait. Under paused time, as in tests, the clock does not
-/// advance while the work runs, because a thread of the runtime is blocked on it.
+/// advance while the work runs, because a blocking thread of the runtime waits for the result.
 ///
 /// # Errors
 ///

@@ -119,8 +119,8 @@ impl HubClient {
         })
     }
 
-    /// Lists all objects of `source` as `gvr`, with the selectors of `controller`. `what` is the action for error
-    /// messages, for example `list Gateways`.
+    /// Lists all objects of `source` as `gvr`. The label selector of `source` may depend on the name `controller`.
+    /// `what` is the action for error messages, for example `list Gateways`.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use super::metered::MetricsLayer;
 use super::request_timeout::RequestTimeout;
 use crate::telemetry::metrics::Metrics;
 
-/// The time limit for a connection, and for the first byte of a response.
+/// The time limit for opening a connection, and for the first byte of a response.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The time without a byte from the hub after which a connection is closed. It must be longer than the gap between two

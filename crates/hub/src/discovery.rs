@@ -28,8 +28,8 @@ pub async fn group_version_resources(
     }
 }
 
-/// The resource `gvr` as the hub serves it. If the hub does not serve this version, returns the versions in which it
-/// serves the resource.
+/// The resource `gvr` as the hub serves it. If the hub does not serve this version, the inner `Err` contains the
+/// versions in which the hub serves the resource.
 ///
 /// # Errors
 ///
@@ -51,7 +51,7 @@ pub async fn discover_resource(
     Ok(Err(others))
 }
 
-/// The resource `gvr`, `None` if the hub does not serve it.
+/// The resource `gvr`; `None` if the hub does not serve it.
 async fn find_resource(
     client: &Client,
     gvr: &GroupVersionResource,

@@ -27,7 +27,8 @@ impl Pages {
         Self { of: request::Request::new(gvr.path(namespace)), params, projection }
     }
 
-    /// Lists the objects of `source` as `gvr`, with the selectors of `controller` and at most `limit` objects per page.
+    /// Lists the objects of `source`, with at most `limit` objects per page. `gvr` is the resource and version to
+    /// request. The label selector of `source` may depend on the name `controller`.
     #[must_use]
     pub fn of_source(
         source: &Source,

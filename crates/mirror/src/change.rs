@@ -1,4 +1,4 @@
-//! The changes that go into a mirror, and the changes of its content that result.
+//! The events that a mirror receives, and the resulting changes of its content.
 
 use crate::row::{AnyRow, Row};
 use crate::source::{DeclaredKind, Source};
@@ -27,7 +27,7 @@ pub enum SourceEvent {
         /// The resource version of the deletion.
         version: u64,
     },
-    /// Listing or watching a source has failed. `None` if the source works again.
+    /// Listing or watching a source has failed, with the failure. `None` means that the source works again.
     FailureChanged(Source, Option<WatchFailure>),
 }
 
@@ -59,7 +59,7 @@ pub enum MirrorChange {
 }
 
 impl SourceEvent {
-    /// A row that a task has computed and that no watch delivers. It has no resource version.
+    /// The event for a row that a task has computed. Such a row comes from no watch and has no resource version.
     #[must_use]
     pub fn computed<R: Row>(source: Source, key: ObjectKey, row: R) -> Self {
         Self::Applied { source, key, version: 0, row: AnyRow::new(row) }

@@ -32,9 +32,9 @@ pub trait Index: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// A view of `tables` and the index at the time `now`.
     fn view<'m>(&'m self, tables: &'m Tables, now: Moment) -> Self::View<'m>;
 
-    /// Whether further preconditions of planning are met. A row may meet the last of these preconditions after all
-    /// listings are complete. [`MirrorChange::Everything`] is not returned then, so the capability's triggers must
-    /// queue all keys.
+    /// Whether the preconditions of planning are met, apart from [`Self::REQUIRED_KINDS`]. If a row meets the last
+    /// precondition after these kinds were listed, the mirror does not return [`MirrorChange::Everything`]. The
+    /// capability's triggers must then queue all keys.
     fn ready(&self, _tables: &Tables) -> bool {
         true
     }

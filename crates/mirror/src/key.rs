@@ -26,7 +26,7 @@ pub trait Key: Clone + Debug + Eq + Hash + Ord + Send + Sync + 'static {
 pub enum Priority {
     /// Before all other keys, because many keys depend on this key.
     High,
-    /// The namespace of the key. Namespaces take turns, so a namespace with many keys delays each other namespace by at
-    /// most one key.
+    /// The namespace of the key. Namespaces take turns, so a namespace with many keys delays the next key of any
+    /// other namespace by at most one key.
     Fair(Arc<str>),
 }

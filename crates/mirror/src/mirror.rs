@@ -101,7 +101,7 @@ impl<I: Index> Mirror<I> {
     }
 }
 
-/// Copies the mirror, independent of the original.
+/// A clone is an independent copy of the mirror.
 impl<I: Index> Clone for Mirror<I> {
     fn clone(&self) -> Self {
         Self { state: RwLock::new(self.state.read().clone()) }

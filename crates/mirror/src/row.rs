@@ -19,8 +19,8 @@ pub trait Row: Clone + fmt::Debug + PartialEq + Send + Sync + 'static {
 
 /// A row made from an object of the hub.
 pub trait ObjectRow: Row {
-    /// Prunes `object` to the data that decisions read. A [`Row::deletion_hash`] that uses only metadata is the same
-    /// for an object that was read without its spec and status.
+    /// Prunes `object` to the data that decisions read. Before a deletion, some objects are read without spec and
+    /// status, and only the [`Row::deletion_hash`] of the row is compared.
     fn prune(object: &HubObject, controller: &ControllerName) -> Self;
 }
 

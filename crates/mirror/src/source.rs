@@ -14,7 +14,7 @@ use policy_sync_api::object::HubObject;
 /// The declaration of a kind of rows, independent of the row's type.
 pub struct KindDeclaration {
     pub(crate) name: &'static str,
-    /// The resource, if there is only one.
+    /// The resource of a [`Kind`](crate::Kind); `None` for a [`Family`](crate::Family).
     pub(crate) resource: Option<StaticResource>,
     pub(crate) projection: Projection,
     pub(crate) fields: Option<&'static str>,
@@ -84,7 +84,7 @@ pub trait DeclaredKind: Sync {
     fn declaration(&self) -> &KindDeclaration;
 }
 
-/// The objects of a resource to which a source is restricted.
+/// A restriction of a source to some objects of its resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// All objects.
@@ -233,7 +233,7 @@ impl Source {
         (self.declaration.table)()
     }
 
-    /// Kinds with equal names are distinct, so the address is compared.
+    /// Kinds with equal names are distinct, so the address of the declaration is compared.
     fn identity(&self) -> (usize, &Option<GroupResource>, &Scope) {
         (std::ptr::from_ref(self.declaration).addr(), &self.resource, &self.scope)
     }

@@ -12,7 +12,7 @@ use policy_sync_api::shrink::shrink_if_sparse;
 
 #[derive(Clone, Debug)]
 struct Entry<R> {
-    /// Boxed, because a hash table has unused slots.
+    /// Boxed, so that unused slots of the hash table are small.
     row: Box<R>,
     listing: u64,
 }
@@ -89,14 +89,14 @@ pub(crate) trait AnyTable: Any + fmt::Debug + Send + Sync {
     /// The keys of all rows.
     fn keys(&self) -> Vec<ObjectKey>;
 
-    /// Copies the table, independent of the original.
+    /// An independent copy of the table.
     fn copy(&self) -> Box<dyn AnyTable>;
 }
 
 impl<R: Row> AnyTable for Table<R> {
     fn apply(&mut self, key: ObjectKey, row: AnyRow, version: u64) -> ApplyOutcome {
         self.bookmark(version);
-        // A source makes all rows of its table, so the types always agree.
+        // All rows of a table come from one source, so they have the same type.
         let Some(row) = row.into_box::<R>() else { return ApplyOutcome::Unchanged };
         let listing = self.listing;
         if let Some(entry) = self.rows.get_mut(&key).filter(|entry| entry.row == row) {

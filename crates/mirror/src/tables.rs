@@ -59,7 +59,7 @@ impl Tables {
         self.table::<K::Row>(&Source::from(kind.declaration())).into_iter().flat_map(Table::iter)
     }
 
-    /// The resources of a family that have tables, in no particular order, with their tables.
+    /// Each resource of `kind` that has a table, with its table, in no particular order.
     pub fn resources<R: Row>(
         &self,
         kind: &'static Family<R>,
@@ -138,7 +138,7 @@ impl Tables {
         self.sources.remove(source)
     }
 
-    /// Removes an empty table that belongs to no watched source. Otherwise the table would remain forever.
+    /// Removes the table of `source` if it is empty. Otherwise the table of an unwatched source would remain forever.
     pub(crate) fn take_if_empty(&mut self, source: &Source) {
         if self.sources.get(source).is_some_and(|table| table.keys().is_empty()) {
             self.sources.remove(source);

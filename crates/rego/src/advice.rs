@@ -32,7 +32,8 @@ pub(super) fn of_module(module: &Module) -> Vec<Fault> {
     advice
 }
 
-/// Modules that are not queried, and to which no other module refers. A module with tests counts as queried.
+/// Finds modules without effect: their package is not queried, and no other module refers to it. A module with tests or
+/// samples counts as queried.
 fn unused(modules: &[&LoadedModule]) -> Vec<Fault> {
     let referred: Paths = modules.iter().flat_map(|module| module.references.iter().cloned()).collect();
     let is_used = |module: &LoadedModule| {
@@ -64,14 +65,14 @@ pub(super) fn referred(module: &Module) -> BTreeSet<Vec<String>> {
     paths
 }
 
-/// The constant ids of the denials of `module`.
+/// The constant values of the field `id` in the denials of `module`, with their places.
 pub(super) fn ids_of(module: &Module) -> Vec<(String, Position)> {
     let denials = module.tree.policy.iter().filter_map(|rule| review::denial(module, rule));
     let ids = denials.filter_map(|denial| tree::field(denial, "id"));
     ids.filter_map(|id| Some((tree::constant(id)?.to_owned(), module.place(id.span())))).collect()
 }
 
-/// Ids that occur in denials of two modules.
+/// Finds ids that the denials of several modules have in common.
 fn ids(modules: &[&LoadedModule]) -> Vec<Fault> {
     let mut first: BTreeMap<&str, &LoadedModule> = BTreeMap::new();
     let mut advice = Vec::new();
@@ -86,7 +87,7 @@ fn ids(modules: &[&LoadedModule]) -> Vec<Fault> {
     advice
 }
 
-/// Kinds in the spelling of a manifest (`Pod`) where a plural is expected (`pods`).
+/// Finds kinds that are written as in a manifest (`Pod`). Policies use the plural (`pods`).
 fn kinds(module: &Module) -> Vec<Fault> {
     let mut places = KindReads::of(module).kinds;
     for rule in &module.tree.policy {
@@ -104,8 +105,8 @@ fn kinds(module: &Module) -> Vec<Fault> {
         .collect()
 }
 
-/// The first place that reads `manifests` of works, if `module` also reads `data` or `stringData`. Policies get the
-/// Secrets in works without these two fields.
+/// Finds the first expression that reads `manifests` of works, if `module` also reads `data` or `stringData`. Policies
+/// get the Secrets in works without these two fields.
 fn contents_in_works(module: &Module) -> Option<Fault> {
     let (mut manifests, mut has_contents) = (None, false);
     tree::each(&module.tree, &mut |expr| {

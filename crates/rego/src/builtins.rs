@@ -6,14 +6,14 @@ use super::extensions;
 use super::metadata::Function;
 use super::rewrites::RESERVED;
 
-/// A builtin of the engine.
+/// A builtin function, and whether policies can call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Builtin {
     /// A function with a fixed number of arguments.
     Known {
         /// The number of arguments.
         arity: usize,
-        /// Whether a further argument for the result is allowed, as in Rego before version 1.
+        /// Whether a call may have one more argument, which receives the result, as in Rego before version 1.
         output: bool,
     },
     /// A function with any number of arguments.

@@ -43,7 +43,7 @@ impl Bundle {
     ///
     /// # Errors
     ///
-    /// As [`Self::read`].
+    /// Returns the same errors as [`Self::read`].
     pub fn read_for(texts: &[Text], packages: &QueriedPackages, known: &Self) -> Result<Self, Vec<Fault>> {
         let (mut modules, mut faults) = (Vec::new(), Vec::new());
         for text in texts {
@@ -90,7 +90,7 @@ impl Bundle {
         self.joined.get_or_init(|| JoinedTexts::of(&self.modules))
     }
 
-    /// The modules, in the order in which they were given.
+    /// The modules, in the order in which they were passed to the constructor.
     pub fn modules(&self) -> impl Iterator<Item = &LoadedModule> {
         self.modules.iter().map(AsRef::as_ref)
     }
@@ -105,7 +105,7 @@ impl Bundle {
         self.modules.get(*self.by_id.get(id)?)
     }
 
-    /// The plurals of the kinds on the hub that the modules read.
+    /// The plurals of the kinds that the modules read from the hub.
     #[must_use]
     pub fn reads(&self) -> BTreeSet<String> {
         self.modules().flat_map(|module| module.reads.kinds.keys().cloned()).collect()
@@ -128,8 +128,8 @@ impl Bundle {
     pub fn rules_with_prefix(&self, prefix: &str) -> Vec<PrefixedRule> {
         let rules_with_prefix = self.modules().flat_map(|module| &module.prefixed_rules);
         let mut rules: Vec<PrefixedRule> =
-            rules_with_prefix.filter(|rule| rule.place.text.starts_with(prefix)).cloned().collect();
-        rules.sort_by(|one, other| one.place.cmp(&other.place));
+            rules_with_prefix.filter(|rule| rule.fault.text.starts_with(prefix)).cloned().collect();
+        rules.sort_by(|one, other| one.fault.cmp(&other.fault));
         // A rule with several definitions is in the list once, at the place of its first definition.
         let mut first: HashMap<String, usize> = HashMap::new();
         let mut rules_with_prefix: Vec<PrefixedRule> = Vec::new();
@@ -199,7 +199,7 @@ impl Bundle {
         self.modules().filter(|module| paths.overlaps(&module.package))
     }
 
-    /// The only module of `package`; for several modules, the name of the package.
+    /// The id of the only module of `package`. If `package` has several modules, returns `package NAME` as an id.
     pub(super) fn name_of(&self, package: &str) -> ModuleId {
         let mut modules = self.modules().filter(|module| module.package() == package);
         match (modules.next(), modules.next()) {
@@ -251,7 +251,7 @@ impl Bundle {
         fault
     }
 
-    /// The texts for OPA.
+    /// The texts of the modules in the form for OPA.
     #[must_use]
     pub fn for_opa(&self) -> Vec<Text> {
         let text =

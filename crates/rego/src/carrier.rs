@@ -17,8 +17,8 @@ pub const POLICY_LABEL: (&str, &str) = ("openpolicyagent.org/policy", "rego");
 pub const DATA_LABEL: (&str, &str) = ("openpolicyagent.org/data", "opa");
 /// The annotation of a ConfigMap with modules that sets the effect of their denials: `deny`, `warn` or `dryrun`.
 pub const ENFORCEMENT: &str = "kuadrant.io/enforcement";
-/// The suffix of a key that is a module even without the label, because `kubectl create configmap --from-file` sets no
-/// labels.
+/// The suffix of ConfigMap keys that are modules even without [`POLICY_LABEL`], because
+/// `kubectl create configmap --from-file` sets no labels.
 const ENDING: &str = ".rego";
 
 /// The modules and data in an object.
@@ -129,7 +129,7 @@ impl CarrierContents {
         carried
     }
 
-    /// Adds a module without text, because its text cannot be read.
+    /// Adds a module whose text cannot be read, with an empty text. `fault` is the reason.
     fn add_unreadable(&mut self, id: ModuleId, fault: &str) {
         self.faults.push(Fault::new(&id, None, fault));
         self.texts.push(Text { id, text: "".into() });

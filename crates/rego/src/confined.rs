@@ -37,17 +37,15 @@ pub use serving::{MEMORY_LIMIT, checked, serve};
 
 /// The arguments with which `policy-sync` checks a bundle from standard input.
 pub const ARGUMENTS: [&str; 4] = ["rego", "check", "--confined", "-"];
-/// A further argument if OPA evaluates the modules.
+/// The argument that is added to [`ARGUMENTS`] if OPA evaluates the modules.
 const FOR_OPA_FLAG: &str = "--for-opa";
-/// The arguments that name the queried packages.
+/// The flags for the names of the queried packages, by the purpose of the package.
 const QUERY_FLAGS: [(&str, &str); 2] = [(PLACEMENT, "--placement-query"), (ADMISSION, "--admit-query")];
 /// The wall-clock limit of one check. It is above the limits of processor time, because the machine may be busy.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// The number of modules in one object that may end a check. After that, the remaining modules of the object are
-/// rejected unread.
+/// If this number of modules in one object end a check, the remaining modules of the object are rejected unread.
 const MAX_CRASHES_PER_OBJECT: usize = 4;
-/// The number of modules in all objects that may end one check. After that, the remaining modules are left for a later
-/// check.
+/// If this number of modules in all objects end one check, the remaining modules are left for a later check.
 const MAX_CRASHES: usize = 8;
 /// The signal that ends a process which exceeds its limit of processor time.
 const SIGXCPU: i32 = 24;
@@ -61,7 +59,7 @@ pub enum CheckError {
     /// The request or the result is not valid JSON.
     #[error("cannot parse the result of the Rego check")]
     Json(#[source] serde_json::Error),
-    /// The process was ended from outside, or by modules that passed before.
+    /// The process was ended from outside, or by modules that have passed an earlier check.
     #[error("the Rego check ended: {0}")]
     Terminated(String),
 }
@@ -76,14 +74,14 @@ pub struct Checker {
     secrets: BTreeSet<String>,
     /// One semaphore for each [lane](Lane). Each semaphore admits one check, because a pod has no memory for more.
     semaphores: Arc<[Semaphore; 2]>,
-    /// The checked texts of the last bundles that were loaded without a fault.
+    /// The last checks of [`Lane::Load`] that found no fault.
     passed: Arc<Mutex<VecDeque<PassedCheck>>>,
 }
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CheckResult {
-    /// The faults.
+    /// The faults of the modules.
     pub faults: Faults,
     /// The package of each module that parses.
     pub packages: BTreeMap<ModuleId, String>,
@@ -123,11 +121,11 @@ impl CheckResult {
 
 /// The number of check results that are stored for reuse.
 const CACHED_RESULTS: usize = 2;
-/// The factor of the time limits for texts that passed before. The same check needs more time on a busy machine, and
-/// slow checks of valid texts must not prevent new texts from being loaded.
+/// The factor of the time limits for texts that have passed an earlier check. The same check needs more time on a busy
+/// machine, and slow checks of valid texts must not prevent new texts from being loaded.
 const PASSED_FACTOR: u32 = 4;
-/// The factor of the time limits for texts in [`Lane::Load`] that have not passed before. It is also the factor for a
-/// bundle of texts with different factors.
+/// The factor of the time limits for texts in [`Lane::Load`] that have not passed a check yet. A bundle of texts with
+/// different factors also gets this factor.
 const LOAD_FACTOR: u32 = 2;
 
 /// Texts without a fault, and the result of their check.
@@ -176,13 +174,13 @@ enum ProcessOutcome {
 
 /// An early end of the check process.
 struct Termination {
-    /// The cause.
+    /// The cause of the end, for messages.
     cause: String,
     /// The index of the text that was being read, if any.
     at: Option<usize>,
-    /// The processor time for each text that was read before, by its index.
+    /// The processor time for each text that was read completely, by its index.
     times: BTreeMap<usize, Duration>,
-    /// Whether the text exceeded its own time limit, which does not depend on other texts.
+    /// Whether the text `at` exceeded its own time limit, which does not depend on other texts.
     exceeded_own_limit: bool,
     /// Whether the texts together exceeded the limit of processor time while they were read. Each text that was read
     /// until then was within its own limit.
@@ -311,17 +309,17 @@ impl Checker {
                 found.postponed = left.into_iter().map(|text| text.id).collect();
                 break;
             }
-            // Texts that are likely to end the check go last, because the search may stop before it reads all texts.
-            // This applies to texts whose object has another such text, and to texts with deeply nested brackets. The
-            // engine's time for a text grows exponentially with the depth of brackets.
+            // Texts that are likely to end the check come last, because the search may stop before it reads all texts.
+            // These are texts of objects in which another text ended the check, and texts with deeply nested brackets.
+            // The engine's time for a text grows exponentially with the depth of brackets.
             left.sort_by_cached_key(|text| (by_carrier.contains_key(text.id.carrier()), depth(&text.text)));
         }
         Ok(found)
     }
 
-    /// Turns the checker into a function, which stores its results for the last loaded bundles without a fault. The
-    /// loader checks two bundles: all modules, and the modules whose kinds have been listed. Once all kinds are listed,
-    /// the loader checks the first bundle again.
+    /// Converts the checker to a function. The function stores results without a fault, and returns the stored result
+    /// if it gets the same texts again. The loader checks two bundles: all modules, and only the modules whose kinds
+    /// have been listed. Once all kinds are listed, the loader checks the first bundle again.
     #[must_use]
     pub fn into_check(self) -> CheckFn {
         Arc::new(move |texts, lane| {
@@ -382,8 +380,8 @@ impl Checker {
             Some(cause) => {
                 let exceeded_own_limit =
                     at.is_some() && output.status.code() == Some(serving::TIME_LIMIT_EXIT_CODE);
-                // After reading all texts, the process evaluates the bundle. Then a single text can take all of the
-                // time.
+                // After the process has read all texts of a bundle, it evaluates the bundle. In an evaluation, a single
+                // text can take all of the time.
                 let is_read = at.is_some() || extent != Extent::Bundle;
                 let exceeded_total_limit = output.status.signal() == Some(SIGXCPU) && is_read;
                 Ok(ProcessOutcome::Terminated(Termination {

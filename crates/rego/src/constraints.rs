@@ -32,7 +32,7 @@ const ROOT: &str = "gatekeeper";
 /// The last part of the package of a template's own module. The packages of its libraries begin with `lib` instead.
 const OWN: &str = "template";
 
-/// A module that was converted.
+/// A module converted from a ConstraintTemplate, a constraint or a suite.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Converted {
     /// The name of the module's file, without the ending.
@@ -41,7 +41,7 @@ pub struct Converted {
     pub text: String,
 }
 
-/// The modules of `template`, in packages below its name.
+/// The modules of `template`, moved to packages below `data.gatekeeper.TEMPLATE`.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub fn template(template: &Template) -> Result<Vec<Converted>, Vec<Fault>> {
     if faults.is_empty() { Ok(modules) } else { Err(faults) }
 }
 
-/// References to data that only Gatekeeper has.
+/// Finds references to data that only Gatekeeper has.
 fn unavailable(module: &Module) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut check = |expr: &Expr| {
@@ -185,7 +185,7 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Formats `value` as a term whose further lines begin with `tabs` tabs.
+/// Formats `value` as a Rego term. Each line after the first begins with `tabs` tabs.
 fn indented(value: &Value, tabs: usize) -> String {
     let mut text = Vec::new();
     let mut serializer = Serializer::with_formatter(&mut text, PrettyFormatter::with_indent(b"\t"));

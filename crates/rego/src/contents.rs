@@ -10,7 +10,7 @@ use policy_sync_api::work;
 pub const CONTENTS: [&str; 2] = ["data", "stringData"];
 /// The kind of Secrets.
 const SECRET: &str = "Secret";
-/// The places of the manifests in a ManifestWork and in a ManifestWorkReplicaSet.
+/// The paths of the manifests in a ManifestWork and in a ManifestWorkReplicaSet.
 const MANIFESTS: [&[&str]; 2] =
     [&["spec", "workload", "manifests"], &["spec", "manifestWorkTemplate", "workload", "manifests"]];
 
@@ -64,7 +64,7 @@ fn strip_manifest(manifest: &mut Value) {
     }
 }
 
-/// The value of `field` in the object `value`; `None` for other values, and without the field.
+/// The value of `field` in the object `value`. `None` if `value` is not an object or lacks the field.
 pub fn at<'v>(value: &'v mut Value, field: &str) -> Option<&'v mut Value> {
     // Only objects have fields. `as_object_mut` copies an object that other values share.
     value.as_object().ok()?;

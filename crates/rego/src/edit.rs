@@ -127,7 +127,7 @@ impl EditedText {
 }
 
 impl EditedText {
-    /// The offset in the original of byte `at` of the text; `None` if an edit inserted that byte.
+    /// The offset in the original of byte `at` of the edited text; `None` if an edit inserted that byte.
     pub(super) fn source_offset(&self, at: u32) -> Option<u32> {
         let next = self.starts.partition_point(|start| *start <= at);
         let Some(last) = next.checked_sub(1) else { return Some(at) };
@@ -136,8 +136,8 @@ impl EditedText {
         at.checked_sub(end).map(|after| edit.end + after)
     }
 
-    /// The offset in the text of byte `at` of the original, which no edit replaces. If `after` is true, the offset is
-    /// after insertions at `at`.
+    /// The offset in the edited text of byte `at` of the original. No edit may replace that byte. If `after` is true,
+    /// the offset is after text that was inserted at `at`.
     pub(super) fn text_offset(&self, at: u32, after: bool) -> u32 {
         let is_before = |edit: &&Edit| edit.end <= at && (edit.start < at || after);
         let before = self.edits.iter().filter(is_before);

@@ -37,7 +37,7 @@ pub struct Embedded {
 /// The result of an evaluation.
 #[derive(Debug)]
 pub struct EvaluationResult {
-    /// One entry for each solution of the query; none if it is undefined.
+    /// One entry for each solution of the query; none if the query is undefined.
     pub results: QueryResults,
     /// The messages of `print` calls.
     pub prints: Vec<String>,
@@ -72,12 +72,13 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// If a module cannot be parsed.
+    /// If the engine cannot load the modules together.
     pub fn without_data(bundle: &Bundle) -> Result<Self, Fault> {
         let mut engine = bundle.engine()?;
         extensions::add_to(&mut engine).map_err(|error| bundle.original(bundle.fault_of_engine(&error)))?;
-        // An error in one definition of a function ends the evaluation, even if another definition has a value. A
-        // failed builtin of `extensions` is undefined, as in OPA.
+        // Every error ends the evaluation. This includes an error in one definition of a function, even if another
+        // definition of that function has a value. Where OPA treats a failed builtin as undefined, the builtins of `extensions`, which replace those of
+        // the engine, return undefined instead of an error.
         engine.set_strict_builtin_errors(true);
         engine.set_gather_prints(true);
         engine.set_execution_timer_config(ExecutionTimerConfig { limit: LIMIT, check_interval: STEPS });
@@ -133,7 +134,8 @@ impl Embedded {
     ///
     /// # Errors
     ///
-    /// If the evaluation fails, takes more than a second, or exceeds its memory limit. The error names the construct.
+    /// If the evaluation fails, takes more than a second, or exceeds its memory limit. The error describes
+    /// the failure, and names the place if it is known.
     pub fn evaluate(&self, query: &str, input: &Value) -> Result<EvaluationResult, Failure> {
         self.evaluated(query, input, Self::explained)
     }
@@ -222,10 +224,12 @@ impl Embedded {
         Failure { exceeded_time: false, exceeded_memory: true, fault }
     }
 
-    /// The fault of a `query` that exceeded a limit, without the names of the objects under review.
+    /// The fault of a `query` that exceeded a limit. It omits the `with` clauses of the query, which can contain names of
+    /// the objects under review.
     fn limit_fault(&self, query: &str, limit: &str) -> Fault {
         let query = query.split(" with ").next().unwrap_or(query);
-        // The engine's error does not name the module, so the fault names the package of the query.
+        // The engine's error does not name the module. The fault names the only module of the query's package, or the
+        // package if it has several modules.
         let package = self.bundle.package_of(query);
         let module =
             package.map_or_else(|| self.bundle.first_module(), |package| self.bundle.name_of(&package));
@@ -250,11 +254,11 @@ fn packages(bundle: &Bundle) -> Value {
 fn add_missing(more: &Value, to: &mut Value) {
     let Value::Object(more) = more else { return };
     for (key, more) in more.iter() {
-        let is_there = match &*to {
+        let is_present = match &*to {
             Value::Object(fields) => fields.get(key).is_some_and(|found| !lacks(found, more)),
             _ => true,
         };
-        if is_there {
+        if is_present {
             continue;
         }
         // `as_object_mut` copies an object that other values share.
@@ -272,7 +276,8 @@ fn lacks(value: &Value, more: &Value) -> bool {
     more.iter().any(|(key, more)| fields.get(key).is_none_or(|found| lacks(found, more)))
 }
 
-/// Whether a time limit caused `error`. For an error within a function, the engine passes on only the message.
+/// Whether a time limit caused `error`. For an error within a function, the engine passes on only the message, so the
+/// message is compared.
 fn is_timeout(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<LimitError>() {
         Some(limit) => matches!(limit, LimitError::TimeLimitExceeded { .. }),

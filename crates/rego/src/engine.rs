@@ -46,7 +46,7 @@ pub struct Engine {
 enum Backend {
     Embedded(Box<Embedded>),
     Opa(OpaEngine),
-    /// The engine, and whether the hub has carriers of policies.
+    /// The engine, and whether it is queried: if the hub has Rego policies, or if `always` is set.
     External(External, bool),
 }
 
@@ -78,7 +78,7 @@ impl Evaluator {
     ///
     /// # Errors
     ///
-    /// If a module conflicts with another.
+    /// If the embedded engine cannot load the modules together.
     pub fn engine(&self, bundle: &Bundle) -> Result<Engine, Fault> {
         let backend = match self {
             Self::Embedded => Backend::Embedded(Box::new(Embedded::without_data(bundle)?)),
@@ -137,8 +137,8 @@ impl Engine {
         Ok(Self { backend, ..self.clone() })
     }
 
-    /// Sets whether the hub has carriers of policies. This matters only for an external engine: without carriers, it is
-    /// not queried, unless [`always`](super::external::Options::always) is set.
+    /// Sets whether a ConfigMap or RegoPolicy of the hub contains modules. This matters only for an external engine:
+    /// without modules on the hub, it is not queried, unless [`always`](super::external::Options::always) is set.
     #[must_use]
     pub fn with_carriers(mut self, has_carriers: bool) -> Self {
         if let Backend::External(external, policies) = &mut self.backend {
@@ -147,7 +147,8 @@ impl Engine {
         self
     }
 
-    /// The address of the external engine, and whether the hub has carriers of policies. `None` for other evaluators.
+    /// The address of the external engine, and whether it is queried: if the hub has Rego policies, or if
+    /// [`always`](super::external::Options::always) is set. `None` for other evaluators.
     #[must_use]
     pub fn external_endpoint(&self) -> Option<(String, bool)> {
         match &self.backend {
@@ -179,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// The contents for OPA; `None` if another evaluator is configured.
+    /// The OPA, with the modules and data that a query requires; `None` if another evaluator is configured.
     #[must_use]
     pub fn opa_engine(&self) -> Option<&OpaEngine> {
         match &self.backend {

@@ -7,8 +7,8 @@ use super::builtins;
 use super::evaluation_error::EvaluationError;
 use super::module::{LONG_LINE, NO_VALUE};
 
-/// The fault of a rule for a set that has `else` or a further body.
-pub(super) const ELSE_OF_SET: &str = "a rule for a set cannot have else: write another rule";
+/// The fault of a rule that adds elements to a set and has `else` or a second body.
+pub(super) const ELSE_OF_SET: &str = "a rule that adds to a set cannot have else: write another rule";
 
 /// The replacement of unknown messages.
 const OTHER: &str =

@@ -22,7 +22,7 @@ pub struct EvaluationSlots(Arc<Mutex<Schedule<oneshot::Sender<EvaluationSlot>>>>
 #[derive(Debug)]
 pub struct EvaluationSlot {
     evaluation_slots: EvaluationSlots,
-    /// `None` after the end of the evaluation.
+    /// The ticket of the evaluation; `None` after the evaluation has ended.
     ticket: Option<Ticket>,
     /// Whether the evaluation ran out of time, if known.
     timed_out: Option<bool>,

@@ -18,8 +18,8 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 /// The user name of the API server itself, which writes, for example, an IPAddress for each Service.
 const API_SERVER: &str = "system:apiserver";
 /// Kinds whose objects admission policies never review, by group and resource. The hub depends on some of these kinds.
-/// Others are written all the time, or are themselves reviews. RegoPolicies are exempt so that a faulty one can always
-/// be repaired.
+/// Others are written all the time, or are themselves reviews. RegoPolicies are exempt so that a faulty RegoPolicy can
+/// always be repaired.
 const KINDS: [(&str, &str); 11] = [
     ("", "endpoints"),
     ("", "events"),

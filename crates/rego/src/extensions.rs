@@ -385,8 +385,9 @@ fn from_json(values: Vec<Value>) -> Result<Value> {
     parsed_json("json.unmarshal", &values[0])
 }
 
-/// The value of the JSON in `text`; undefined if it is invalid. In JSON, the engine supports neither numbers beyond 64
-/// bits nor lone surrogates, and limits the depth.
+/// The value of the JSON in `text`; undefined if the JSON is invalid. The engine supports neither numbers beyond 64
+/// bits nor lone surrogates, and limits the depth. For valid JSON beyond these limits, the evaluation ends with an
+/// error.
 fn parsed_json(builtin: &str, text: &Value) -> Result<Value> {
     let texts = [text.clone()];
     let value = engine("json.unmarshal", &texts)?;

@@ -78,7 +78,7 @@ impl Fault {
     }
 }
 
-/// The place and the message of an engine's error; the place is empty if there is none.
+/// The place and the message of an engine's error. The place is empty if the error has none.
 pub(super) fn split_place(error: &str) -> (&str, &str) {
     let placed = error.trim_start().strip_prefix("--> ").and_then(|error| error.split_once('\n'));
     let Some((place, rest)) = placed else { return ("", error.lines().next().unwrap_or_default()) };
@@ -89,7 +89,7 @@ pub(super) fn split_place(error: &str) -> (&str, &str) {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Faults {
     /// The listed faults, sorted by module and place.
-    pub told: Vec<Fault>,
+    pub listed: Vec<Fault>,
     /// The number of further faults.
     pub more: usize,
 }
@@ -102,7 +102,7 @@ impl Faults {
         faults.dedup();
         let more = faults.len().saturating_sub(MAX_LISTED_FAULTS);
         faults.truncate(MAX_LISTED_FAULTS);
-        Self { told: faults, more }
+        Self { listed: faults, more }
     }
 
     /// A single fault.
@@ -114,13 +114,13 @@ impl Faults {
     /// Whether there are no faults.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.listed.is_empty()
     }
 }
 
 impl fmt::Display for Faults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for fault in &self.told {
+        for fault in &self.listed {
             writeln!(f, "{fault}")?;
         }
         match self.more {

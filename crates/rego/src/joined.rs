@@ -69,7 +69,7 @@ impl JoinedTexts {
         Self(texts)
     }
 
-    /// The texts of `modules`, from which this value was created.
+    /// The texts for the engine. `modules` are the modules from which this value was created.
     pub(super) fn texts(&self, modules: &[Arc<LoadedModule>]) -> impl Iterator<Item = JoinedText> {
         self.0.iter().enumerate().flat_map(|(number, members)| {
             let first = &modules[members[0].0];
@@ -142,7 +142,7 @@ fn separate_texts(module: &LoadedModule) -> Vec<JoinedText> {
     module.package_texts.iter().map(|part| joined_text(&part.text, part.count)).collect()
 }
 
-/// Adds the texts for the modules `joinable`.
+/// Joins the modules with the indexes `joinable`, and adds the joined texts to `texts`.
 fn join(modules: &[Arc<LoadedModule>], joinable: &[usize], texts: &mut Vec<Members>) {
     let (mut members, mut bytes, mut lines) = (Members::new(), 0, 0);
     for &index in joinable {
@@ -182,8 +182,8 @@ fn append(module: &LoadedModule, is_first: bool, text: &mut String) {
 /// A separator between two modules: an unused function, so that no rule continues in the text of the next module.
 fn separator(syntax: Syntax) -> &'static str {
     match syntax {
-        Syntax::V0 => "policysync_seam(_) = true { true }\n",
-        Syntax::V1 => "policysync_seam(_) := true if { true }\n",
+        Syntax::V0 => "policysync_separator(_) = true { true }\n",
+        Syntax::V1 => "policysync_separator(_) := true if { true }\n",
     }
 }
 

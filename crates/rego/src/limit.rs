@@ -154,7 +154,7 @@ mod tests {
             .filter_map(|candidate| {
                 let (faults, cause) = candidate.rejected.as_ref()?;
                 assert_eq!(*cause, RejectionCause::Faults);
-                Some((candidate.text.id.carrier().to_owned(), faults.told[0].text.clone()))
+                Some((candidate.text.id.carrier().to_owned(), faults.listed[0].text.clone()))
             })
             .collect();
         rejected.dedup();

@@ -185,7 +185,7 @@ impl LoadedModule {
         own.into_iter().chain(package_texts)
     }
 
-    /// The text for OPA.
+    /// The text of the module in the form for OPA.
     pub(super) fn for_opa(&self) -> EditedText {
         for_opa(self.v1_import_offset, self.edited.text())
     }

@@ -131,7 +131,7 @@ enum Target<'m> {
 struct Attached<'m> {
     annotation: Annotation,
     scope: Scope,
-    /// `None` for the package.
+    /// The rule; `None` if the metadata applies to the package.
     rule: Option<&'m Rule>,
     /// The path of the rule or the package, beginning with `data`.
     path: Vec<String>,
@@ -148,7 +148,7 @@ impl<'m> Metadata<'m> {
     ///
     /// # Errors
     ///
-    /// Returns a fault for each comment that OPA rejects, or parses differently.
+    /// Returns a fault for each comment that OPA rejects, or that this crate parses differently.
     pub(super) fn of(module: &'m Module) -> Result<Self, Vec<Fault>> {
         let (mut attached, mut faults) = (Vec::new(), Vec::new());
         let statements = statements(module);
@@ -166,7 +166,7 @@ impl<'m> Metadata<'m> {
         if faults.is_empty() { Ok(Self { module, attached }) } else { Err(faults) }
     }
 
-    /// The value of `call`.
+    /// The constant that replaces `call`.
     fn value(&self, call: &Call<'_>) -> Value {
         let own = || {
             let is_own = |one: &&Attached<'_>| {
@@ -338,7 +338,7 @@ fn is_shadowed(modules: &[Module], module: &Module, rule: &Rule) -> bool {
         || rules.any(|rule| name_of(tree::steps(tree::reference(rule)).0) == Some(ROOT))
 }
 
-/// Uses of `with` that replace a metadata function, as in `with rego.metadata.rule as f`, or that replace another
+/// Finds uses of `with` that replace a metadata function, as in `with rego.metadata.rule as f`, or that replace another
 /// function by a metadata function.
 fn replacements(module: &Module) -> Vec<Fault> {
     let mut faults = Vec::new();
@@ -357,8 +357,8 @@ fn replacements(module: &Module) -> Vec<Fault> {
     faults
 }
 
-/// Faults of repeated metadata, with the same scope and for the same package or path. OPA stores the scopes `document`
-/// and `subpackages` in one tree, and fails if metadata of a document follows metadata below the path of that document.
+/// Finds repeated metadata: with the same scope, and for the same package or path. OPA stores the scopes `document` and
+/// `subpackages` in one tree, and fails if metadata of a document follows metadata below the path of that document.
 fn repeated(all: &[Metadata<'_>]) -> Vec<Fault> {
     let (mut packages, mut paths, mut faults) = (BTreeSet::new(), BTreeSet::<&[String]>::new(), Vec::new());
     for metadata in all {

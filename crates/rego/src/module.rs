@@ -110,7 +110,7 @@ pub enum Syntax {
     V1,
 }
 
-/// The operand of `not`.
+/// The type of the operand of `not` in a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Negation {
     /// An expression. Its operands are evaluated before the negation. If an operand is undefined, the statement is
@@ -179,7 +179,7 @@ impl Module {
     ///
     /// # Errors
     ///
-    /// As [`Self::parse`].
+    /// Returns the same errors as [`Self::parse`].
     pub(super) fn parse_edited(text: &Text) -> Result<Self, Fault> {
         let too_much = |count: usize, limit: NonZeroUsize, what: &str| {
             let fault = format!(
@@ -219,8 +219,9 @@ impl Module {
                 parsed.map(|(text, tree)| Parsed { syntax, text, tree }).map_err(|fault| (fault, syntax))
             };
             let parsed = of(Syntax::V1).or_else(|newer| {
-                // The fault of the newer syntax is returned if both are equal. It is also returned for a rule with
-                // neither value nor body, because the newer syntax then parsed the whole text.
+                // If both syntaxes have the same fault, the newer syntax is returned with it. The fault of the newer
+                // syntax is also returned for a rule with neither value nor body, because the newer syntax then parsed
+                // the whole text.
                 let is_whole = newer.0.text == NO_VALUE;
                 let is_older = |older: &Fault| !is_whole && older != &newer.0 && older.place >= newer.0.place;
                 of(Syntax::V0).map_err(|older| if is_older(&older.0) { older } else { newer.clone() })
@@ -246,7 +247,7 @@ impl Module {
         Ok(module.with_purpose(&QueriedPackages::default()))
     }
 
-    /// Sets the packages that are queried.
+    /// Sets the purpose of the module's package according to the queried `packages`.
     #[must_use]
     pub fn with_purpose(self, packages: &QueriedPackages) -> Self {
         Self { purpose: packages.purpose(&self.package()), ..self }
@@ -334,7 +335,7 @@ fn missing_syntax(text: &str) -> Option<(usize, &'static str)> {
 /// Parses `text`. Also returns the text from which the tree was parsed, which may have additional bodies.
 fn parse_as(text: &Text, is_plain: bool, syntax: Syntax) -> Result<(Arc<str>, Ref<Tree>), Fault> {
     let tree = tree_of(&text.id, &text.text, is_plain, syntax)?;
-    if let Some(rule) = tree.policy.iter().find(|rule| is_none(rule)) {
+    if let Some(rule) = tree.policy.iter().find(|rule| lacks_value_and_body(rule)) {
         return Err(Fault::new(&text.id, place(rule.span()), NO_VALUE));
     }
     let bodies: Vec<Edit> = tree.policy.iter().filter_map(|rule| body_of_element(rule)).collect();
@@ -357,9 +358,10 @@ fn tree_of(id: &ModuleId, text: &str, is_plain: bool, syntax: Syntax) -> Result<
     Ok(engine.get_modules()[0].clone())
 }
 
-/// The body to insert after a rule such as `exempt["a"]`, which has no body and adds an element to a set. `None` unless
-/// the next rule begins with a keyword. In that case, the engine would parse the element as the key of an object. No
-/// other rule follows on the same line, so the columns of other rules do not change.
+/// The body to insert after `rule`; `None` if the engine parses `rule` correctly. A rule such as `exempt["a"]` has no
+/// body and adds an element to a set. If the next rule begins with a keyword, the engine parses the element as the key
+/// of an object, unless a body precedes the keyword. No other rule follows on the same line, so the columns of other
+/// rules do not change.
 fn body_of_element(rule: &Rule) -> Option<Edit> {
     let Rule::Spec { head: RuleHead::Compr { refr, assign: None, span }, bodies, .. } = rule else {
         return None;
@@ -371,7 +373,7 @@ fn body_of_element(rule: &Rule) -> Option<Edit> {
 
 /// Whether `rule` has no value and no body: it is a single word, or is named `if`. The older syntax parses `p if { … }`
 /// as the rules `p` and `if`.
-fn is_none(rule: &Rule) -> bool {
+fn lacks_value_and_body(rule: &Rule) -> bool {
     let Rule::Spec { head, bodies, .. } = rule else { return false };
     let is_alone = matches!(head, RuleHead::Compr { assign: None, .. }) && bodies.is_empty();
     let name = name_of(tree::reference(rule));

@@ -70,7 +70,8 @@ impl<'t> Path<'t> {
         Self { constants, rest: steps.collect() }
     }
 
-    /// Replaces the start of the path by `root`. The start is the path of a rule of `package`.
+    /// Replaces the rule at the start of the path by `root`. The rule belongs to `package`, so its path has one step
+    /// more than `package`.
     pub(super) fn with_root(mut self, package: &[String], root: &[&str]) -> Self {
         self.constants.splice(..=package.len(), root.iter().map(|step| (*step).to_owned()));
         self

@@ -17,17 +17,17 @@ pub struct OmittedDocuments {
 }
 
 impl OmittedDocuments {
-    /// A warning for the review of an object of `namespace` for the purpose `what`, if the review lacks documents. It
-    /// names no other namespace.
+    /// A warning for the review of an object of `namespace` for `purpose`, if the review lacks documents. The
+    /// warning names no other namespace.
     ///
     /// # Errors
     ///
     /// A message if policies with enforcement `deny` read omitted documents of `namespace` itself.
-    pub fn review(&self, what: &str, namespace: &str) -> Result<Option<String>, String> {
+    pub fn review(&self, purpose: &str, namespace: &str) -> Result<Option<String>, String> {
         let own = self.namespaces.get(namespace);
         let common = |kinds: Option<&BTreeSet<GroupResource>>,
                       read: &BTreeMap<&'static str, BTreeSet<GroupResource>>| {
-            let (kinds, read) = (kinds?, read.get(what)?);
+            let (kinds, read) = (kinds?, read.get(purpose)?);
             kinds.intersection(read).next().cloned()
         };
         if let Some(kind) = common(own, &self.denying) {

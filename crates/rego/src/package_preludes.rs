@@ -13,7 +13,7 @@ use regorus::Value;
 
 use super::loaded_module::LoadedModule;
 
-/// The name of the generated rule. Policies do not use it.
+/// The name of the generated rule. Policies cannot have a rule of this name.
 const RULE: &str = "policysync_whole";
 
 /// The rules that each module of a package has, by the path of the package.

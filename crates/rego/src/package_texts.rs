@@ -56,7 +56,7 @@ fn package_text(
     let mut text = rewritten.text().as_bytes().to_vec();
     for rule in &module.tree.policy {
         if !rules.iter().any(|own| std::ptr::eq(*own, rule.as_ref())) {
-            // Tabs may count as several columns.
+            // Tabs are kept, because they may count as several columns.
             text[range(rule)]
                 .iter_mut()
                 .filter(|byte| !matches!(byte, b'\n' | b'\t'))

@@ -76,7 +76,7 @@ pub(super) fn token_end(text: &str, start: usize) -> usize {
     found.unwrap_or(text.len())
 }
 
-/// The end of a string whose quote ends at `at`. A line break ends the string, too.
+/// The end of the string whose opening quote ends at `at`. A line break also ends the string.
 pub(super) fn string_end(text: &str, at: usize) -> usize {
     let mut chars = text[at..].char_indices();
     while let Some((offset, next)) = chars.next() {
@@ -89,7 +89,7 @@ pub(super) fn string_end(text: &str, at: usize) -> usize {
     text.len()
 }
 
-/// Whether `before` ends with an operand, which the engine would call.
+/// Whether `before` ends with an operand, which the engine would call as a function.
 fn is_operand(before: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let word = &before[before.trim_end_matches(is_part).len()..];

@@ -1,5 +1,5 @@
-//! Paths in `data`, such as `["data", "lib", "labels"]`, and their overlaps. Two paths meet if one is a prefix of the
-//! other.
+//! Paths in `data`, such as `["data", "lib", "labels"]`, and their overlaps. Two paths overlap if one is a prefix of
+//! the other.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -9,11 +9,11 @@ use std::ops::Bound;
 pub struct Paths(BTreeSet<Vec<String>>);
 
 impl Paths {
-    /// Whether a path of the set meets `place`.
+    /// Whether a path of the set overlaps `path`: one of the two paths is a prefix of the other.
     #[must_use]
-    pub fn overlaps(&self, place: &[String]) -> bool {
-        let contains = |length: usize| self.0.contains(&place[..length]);
-        (0..=place.len()).any(contains) || self.within(place).next().is_some()
+    pub fn overlaps(&self, path: &[String]) -> bool {
+        let contains = |length: usize| self.0.contains(&path[..length]);
+        (0..=path.len()).any(contains) || self.within(path).next().is_some()
     }
 
     /// Whether the set is empty.
@@ -26,25 +26,25 @@ impl Paths {
         self.0.iter()
     }
 
-    /// The paths inside `place`.
-    fn within<'p>(&'p self, place: &'p [String]) -> impl Iterator<Item = &'p Vec<String>> {
-        let from = self.0.range::<[String], _>((Bound::Included(place), Bound::Unbounded));
-        from.take_while(move |path| path.starts_with(place))
+    /// The paths of which `path` is a prefix.
+    fn within<'p>(&'p self, path: &'p [String]) -> impl Iterator<Item = &'p Vec<String>> {
+        let from = self.0.range::<[String], _>((Bound::Included(path), Bound::Unbounded));
+        from.take_while(move |other| other.starts_with(path))
     }
 
-    /// The paths that meet `place`.
-    pub(super) fn overlapping(&self, place: &[String]) -> Vec<Vec<String>> {
-        let mut overlapping: Vec<Vec<String>> = self.within(place).cloned().collect();
-        let containing = (0..place.len()).filter(|length| self.0.contains(&place[..*length]));
-        overlapping.extend(containing.map(|length| place[..length].to_vec()));
+    /// The paths that overlap `path`.
+    pub(super) fn overlapping(&self, path: &[String]) -> Vec<Vec<String>> {
+        let mut overlapping: Vec<Vec<String>> = self.within(path).cloned().collect();
+        let containing = (0..path.len()).filter(|length| self.0.contains(&path[..*length]));
+        overlapping.extend(containing.map(|length| path[..length].to_vec()));
         overlapping
     }
 
-    /// Removes the paths that meet `place`, and returns them.
-    pub(super) fn take(&mut self, place: &[String]) -> Vec<Vec<String>> {
-        let taken = self.overlapping(place);
-        for path in &taken {
-            self.0.remove(path);
+    /// Removes and returns the paths that overlap `path`.
+    pub(super) fn take(&mut self, path: &[String]) -> Vec<Vec<String>> {
+        let taken = self.overlapping(path);
+        for other in &taken {
+            self.0.remove(other);
         }
         taken
     }
@@ -71,9 +71,9 @@ mod tests {
     }
 
     #[test]
-    fn paths_meet_if_one_is_a_prefix_of_the_other() {
+    fn paths_overlap_if_one_is_a_prefix_of_the_other() {
         let paths: Paths = ["data.a.b", "data.c", "data.d-e"].map(path).into_iter().collect();
-        for (place, expected) in [
+        for (text, expected) in [
             ("data.a.b", true),
             ("data.a", true),
             ("data", true),
@@ -84,10 +84,10 @@ mod tests {
             ("data.c.x", true),
             ("input", false),
         ] {
-            assert_eq!(paths.overlaps(&path(place)), expected, "{place}");
+            assert_eq!(paths.overlaps(&path(text)), expected, "{text}");
             let mut left = paths.clone();
-            assert_eq!(!left.take(&path(place)).is_empty(), expected, "{place}");
-            assert!(!left.overlaps(&path(place)), "{place}");
+            assert_eq!(!left.take(&path(text)).is_empty(), expected, "{text}");
+            assert!(!left.overlaps(&path(text)), "{text}");
         }
     }
 }

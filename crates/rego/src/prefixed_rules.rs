@@ -18,7 +18,7 @@ pub struct PrefixedRule {
     /// The query for the value of the rule.
     pub query: String,
     /// The name and the place of the rule.
-    pub place: Fault,
+    pub fault: Fault,
     /// The number of definitions of the rule. OPA runs each definition as a separate test.
     pub definitions: usize,
 }
@@ -42,7 +42,7 @@ impl PrefixedRule {
             Rule::Spec { bodies, .. } => bodies.iter().filter(|body| !body.is_else).count(),
             Rule::Default { .. } => 1,
         };
-        let place = module.fault(tree::start(reference), name);
-        Some(Self { query, place, definitions: bodies.max(1) })
+        let fault = module.fault(tree::start(reference), name);
+        Some(Self { query, fault, definitions: bodies.max(1) })
     }
 }

@@ -48,20 +48,20 @@ impl QueriedPackages {
         package.split('.').all(is_name).then_some(package)
     }
 
-    /// The name of the package for the purpose `what`.
+    /// The name of the package for `purpose`.
     #[must_use]
-    pub fn of<'p>(&'p self, what: &'p str) -> &'p str {
-        match what {
+    pub fn of<'p>(&'p self, purpose: &'p str) -> &'p str {
+        match purpose {
             PLACEMENT => &self.placement,
             ADMISSION => &self.admission,
-            _ => what,
+            _ => purpose,
         }
     }
 
     /// The purpose of `package`, if it is queried.
     #[must_use]
     pub fn purpose(&self, package: &str) -> Option<&'static str> {
-        PURPOSES.into_iter().find(|what| self.of(what) == package)
+        PURPOSES.into_iter().find(|purpose| self.of(purpose) == package)
     }
 }
 

@@ -113,7 +113,7 @@ fn translated(pattern: &str) -> Result<String, PatternError> {
             if after_repetition {
                 return Err(syntax("a repetition is repeated"));
             }
-            // A lazy repetition.
+            // `?` after a repetition makes the repetition lazy.
             if let Some(rest) = translator.rest.strip_prefix('?') {
                 translator.rest = rest;
                 translator.text.push('?');

@@ -1,16 +1,19 @@
-//! Rewrites `matches[[kind, namespace, name, object]]` to the object under review.
+//! Replaces `matches[[kind, namespace, name, object]]` in modules by statements that read single objects.
 //!
-//! Early policy controllers provided `data.k8s.matches`, a set of all objects that includes the one under review.
-//! Building the whole set takes half a second for 10,000 objects. Instead, each module is edited before the engine
-//! parses it. Lines keep their numbers.
+//! Early policy controllers provided the set `data.k8s.matches`, which contains all objects, including the object under
+//! review. Building the whole set takes half a second for 10,000 objects. Instead, each module is edited before the
+//! engine parses it. Lines keep their numbers.
 //!
-//! - A `deny` whose head is an object gets the module's id in `policy`.
-//! - A `deny` whose head has a `resource` gets `[kind, namespace, name, _] = input.reviewed` as its first statement.
-//! - `matches[[…]]` with the three terms of `resource` becomes `[kind, namespace, name, object] = input.reviewed`.
+//! - If the head of a `deny` is an object, the edit adds the field `policy` with the module's id to this object.
+//! - If this object has the field `resource`, the edit adds `[kind, namespace, name, _] = input.reviewed` to the body
+//!   of the `deny`. The kind, namespace and name are those in `resource`.
+//! - In such a body, `matches[[…]]` with the kind, namespace and name in `resource` becomes
+//!   `[kind, namespace, name, object] = input.reviewed`. In authorization policies, every `matches[[…]]` becomes this
+//!   statement.
 //! - Any other `matches[[…]]` becomes `object = data.kubernetes[kind][namespace][name]`.
 //!
-//! The result is the same, because the caller puts the object under review into `data.kubernetes`, and drops denials of
-//! other objects.
+//! The result is the same as with the set, because the caller puts the object under review into `data.kubernetes`, and
+//! drops denials of other objects.
 
 mod head;
 
@@ -33,7 +36,8 @@ const MATCHES: [&str; 3] = ["data", "k8s", "matches"];
 /// The number of terms in an element of the set `matches`.
 const TERMS: usize = 4;
 
-/// Whether `module` is a user's definition of `data.k8s.matches`, which the edit replaces.
+/// Whether `module` only defines the set `data.k8s.matches`. Such a module is not loaded, because the edit replaces all
+/// uses of the set.
 #[must_use]
 pub fn is_built_in(module: &Module) -> bool {
     let is_matches = |rule: &Ref<Rule>| tree::constants(tree::reference(rule)) == [MATCHES[2]];

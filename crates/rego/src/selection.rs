@@ -45,7 +45,7 @@ pub struct Candidate {
     pub text: Text,
     /// The effect of the module's denials, or the error in the setting of the effect.
     pub enforcement: Result<EnforcementAction, String>,
-    /// The last good text.
+    /// The last good text of the module, with its enforcement.
     pub in_force: Option<LoadedText>,
     /// The known faults of the text, if any, and their cause.
     pub rejected: Option<(Faults, RejectionCause)>,
@@ -63,10 +63,10 @@ impl Candidate {
     }
 }
 
-/// Something that a text waits for.
+/// A kind or a module for which a text waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingDependency {
-    /// A kind or a module: `pods`, `shop/lib/main.rego`.
+    /// The name of the kind or the id of the module: `pods`, `shop/lib/main.rego`.
     pub what: String,
     /// The reason for the wait, unless the wait is short.
     pub why: Option<String>,
@@ -426,7 +426,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
         changes: &[&'c Candidate],
     ) -> Result<BTreeMap<ModuleId, Faults>, CheckError> {
         let mut by_module: BTreeMap<&ModuleId, Vec<Fault>> = BTreeMap::new();
-        for fault in &checked.faults.told {
+        for fault in &checked.faults.listed {
             by_module.entry(&fault.module).or_default().push(fault.clone());
         }
         let (mut culprits, mut probes) = (BTreeMap::new(), Probes::new());
@@ -438,7 +438,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
             let is_own = until == high || checked.unread.contains(id);
             if is_own || self.has(&found, changes, until, &mut probes).await? {
                 if own.is_none() {
-                    // The faulty text is in force. The text needs a module that no longer exists.
+                    // The faulty text is in force, so it needs a module that no longer exists.
                     self.base.remove(id);
                 }
                 culprits.insert(id.clone(), Faults::new(found));
@@ -473,7 +473,7 @@ impl<'c, J: BundleChecker> ModuleSelector<'c, J> {
             Entry::Vacant(unknown) => {
                 let changes = &changes[..count];
                 let (checked, _) = self.check_changes(&self.texts(changes), changes).await?;
-                unknown.insert(checked.faults.told)
+                unknown.insert(checked.faults.listed)
             }
         };
         Ok(found.iter().any(|fault| faults.contains(fault)))

@@ -32,7 +32,7 @@ pub struct Snapshot {
 /// Inputs of reviews besides modules and data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReviewInputs {
-    /// The names of kinds in policies.
+    /// The names by which policies refer to each kind.
     pub names: BTreeMap<GroupResource, BTreeSet<String>>,
     /// Modules whose enforcement is not `deny`.
     pub enforcement_overrides: BTreeMap<ModuleId, EnforcementAction>,
@@ -133,7 +133,8 @@ impl Snapshot {
         Self { review_inputs: Arc::new(review_inputs), ..self }
     }
 
-    /// The names of `kind` in policies. If policies do not name `kind`, returns its plural.
+    /// The names by which policies refer to `kind`. If no policy refers to `kind`, returns its plural, with the group
+    /// if another kind has the plural as a name.
     #[must_use]
     pub fn names_of(&self, kind: &GroupResource) -> BTreeSet<String> {
         if let Some(names) = self.review_inputs.names.get(kind) {
@@ -160,7 +161,7 @@ impl Snapshot {
         }
     }
 
-    /// The kinds that policies name.
+    /// The kinds to which policies refer.
     pub fn kinds(&self) -> impl Iterator<Item = &GroupResource> {
         self.review_inputs.names.keys()
     }
@@ -188,13 +189,13 @@ impl Snapshot {
         &self.engine
     }
 
-    /// The query for the purpose `what`, for example `data.io.k8s.federation.admission`. For an external engine, its
+    /// The query for `purpose`, for example `data.io.k8s.federation.admission`. For an external engine, its
     /// URL.
     #[must_use]
-    pub fn query(&self, what: &str) -> String {
+    pub fn query(&self, purpose: &str) -> String {
         match self.engine.external_endpoint() {
             Some((address, _)) => address,
-            None => format!("data.{}", self.packages.of(what)),
+            None => format!("data.{}", self.packages.of(purpose)),
         }
     }
 
@@ -210,13 +211,17 @@ impl Snapshot {
         self.omitted_documents.namespaces.get(namespace).is_some_and(|kinds| kinds.contains(kind))
     }
 
-    /// A warning for the review of an object of `namespace` for the purpose `what`, if the review lacks documents.
+    /// A warning for the review of an object of `namespace` for `purpose`, if the review lacks documents.
     ///
     /// # Errors
     ///
     /// [`RegoQueryError::DocumentsOmitted`] if the review lacks documents of `namespace` itself.
-    pub fn omitted_documents(&self, what: &str, namespace: &str) -> Result<Option<String>, RegoQueryError> {
-        self.omitted_documents.review(what, namespace).map_err(RegoQueryError::DocumentsOmitted)
+    pub fn omitted_documents(
+        &self,
+        purpose: &str,
+        namespace: &str,
+    ) -> Result<Option<String>, RegoQueryError> {
+        self.omitted_documents.review(purpose, namespace).map_err(RegoQueryError::DocumentsOmitted)
     }
 
     /// Marks the snapshot as not ready, with the reason. All queries fail.
@@ -231,24 +236,24 @@ impl Snapshot {
         self.starting.is_some()
     }
 
-    /// Whether there may be a policy for the purpose `what`: loaded, rejected, or not known yet.
+    /// Whether there may be a policy for `purpose`: loaded, rejected, or not known yet.
     #[must_use]
-    pub fn has_policies_for(&self, what: &str) -> bool {
+    pub fn has_policies_for(&self, purpose: &str) -> bool {
         let has = || match self.engine.external_endpoint() {
             // External engines serve placement only.
-            Some((_, has_carriers)) => has_carriers && what == PLACEMENT,
-            None => self.engine.has(self.packages.of(what)),
+            Some((_, has_carriers)) => has_carriers && purpose == PLACEMENT,
+            None => self.engine.has(self.packages.of(purpose)),
         };
-        self.starting.is_some() || self.rejections.contains_key(what) || has()
+        self.starting.is_some() || self.rejections.contains_key(purpose) || has()
     }
 
-    /// Why queries for the purpose `what` fail, if a module for it is rejected.
+    /// Why queries for `purpose` fail, if a module for it is rejected.
     #[must_use]
-    pub fn rejection(&self, what: &str) -> Option<&str> {
-        self.rejections.get(what).map(String::as_str)
+    pub fn rejection(&self, purpose: &str) -> Option<&str> {
+        self.rejections.get(purpose).map(String::as_str)
     }
 
-    /// Evaluates `query` for the purpose `what`. Returns `None` if it is undefined.
+    /// Evaluates `query` for `purpose`. Returns `None` if it is undefined.
     ///
     /// # Errors
     ///
@@ -256,11 +261,11 @@ impl Snapshot {
     /// evaluation fails.
     pub fn query_value(
         &self,
-        what: &str,
+        purpose: &str,
         query: &str,
         input: &Value,
     ) -> Result<Option<Value>, RegoQueryError> {
-        if let (None, Some(why)) = (&self.starting, self.rejection(what)) {
+        if let (None, Some(why)) = (&self.starting, self.rejection(purpose)) {
             return Err(RegoQueryError::PolicyRejected(why.to_owned()));
         }
         self.query_ignoring_rejected(query, input)
@@ -279,14 +284,14 @@ impl Snapshot {
         if let Some(why) = &self.starting {
             return Err(RegoQueryError::Starting(why.clone()));
         }
-        let answer = self.engine.query_value(query, input);
-        if let (Err(EngineError::Failed(failure)), Some(exceeded)) = (&answer, &self.exceeded)
+        let result = self.engine.query_value(query, input);
+        if let (Err(EngineError::Failed(failure)), Some(exceeded)) = (&result, &self.exceeded)
             && (failure.exceeded_time || failure.exceeded_memory)
             && let Some(query) = self.engine.exceeded(failure.exceeded_time, query, input)
         {
             // If the channel is full, a search is due already.
             let _ = exceeded.try_send(query);
         }
-        Ok(answer?)
+        Ok(result?)
     }
 }

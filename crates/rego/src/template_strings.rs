@@ -1,7 +1,7 @@
 //! Replaces template strings, for example `$"{kind} has no {label}"`, which the embedded engine does not support.
-//! Before a module is parsed, each template string becomes a call of a builtin function, as when OPA compiles it. The
-//! argument of the call has the literal parts, and a set for each expression. The set is empty if the expression is
-//! undefined:
+//! Before a module is parsed, each template string becomes a call of a builtin function. OPA compiles template strings
+//! to the same call. The argument of the call has the literal parts, and a set for each expression. The set is empty if
+//! the expression is undefined:
 //! ```text
 //! internal.template_string(["", {policysync_part | policysync_part := kind}, " has no ", {policysync_part | policysync_part := label}, ""])
 //! ```
@@ -15,7 +15,7 @@ use super::edit::{Edit, EditedText, offset};
 use super::extensions::written;
 use super::parentheses::string_end;
 
-/// The builtin function.
+/// The builtin function that joins the parts of a template string.
 pub(super) const FUNCTION: &str = "internal.template_string";
 /// The variable for the value of an expression.
 pub(super) const PART: &str = "policysync_part";
@@ -137,7 +137,7 @@ impl Scanner<'_> {
     }
 }
 
-/// The builtin function for template strings.
+/// Joins the parts of a template string. Implements [`FUNCTION`].
 ///
 /// # Errors
 ///

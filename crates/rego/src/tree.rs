@@ -111,7 +111,7 @@ pub(super) fn arguments(rule: &Rule) -> &[Ref<Expr>] {
 }
 
 /// The value or element in the head of `rule`.
-pub(super) fn given(rule: &Rule) -> Option<&Expr> {
+pub(super) fn head_value(rule: &Rule) -> Option<&Expr> {
     match rule {
         Rule::Default { value, .. } => Some(value),
         Rule::Spec { head, .. } => match head {
@@ -124,18 +124,19 @@ pub(super) fn given(rule: &Rule) -> Option<&Expr> {
 }
 
 /// Whether `rule` has no body.
-pub(super) fn is_constant(rule: &Rule) -> bool {
+pub(super) fn has_no_body(rule: &Rule) -> bool {
     matches!(rule, Rule::Spec { bodies, .. } if bodies.is_empty())
 }
 
-/// The variables of the pattern `expr`.
+/// The variables in `expr`, if `expr` is a variable, or an array or object with variables. In a unification, such an
+/// expression is a pattern.
 pub(super) fn variables(expr: &Expr) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     pattern(expr, &mut names);
     names
 }
 
-/// Adds the variables of the pattern `expr`.
+/// Adds the [`variables`] of the pattern `expr` to `names`.
 pub(super) fn pattern<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     match expr {
         Expr::Var { span, .. } => drop(names.insert(span.text())),
@@ -192,7 +193,7 @@ pub(super) fn each_root_of_statement<'t>(statement: &'t LiteralStmt, visit: &mut
     });
 }
 
-/// Visits each expression of `module`, outer ones before inner ones.
+/// Visits each expression of `module`, an outer expression before its inner expressions.
 pub(super) fn each<'t>(module: &'t Module, visit: &mut dyn FnMut(&'t Expr)) {
     for rule in &module.policy {
         each_of_rule(rule, visit);
@@ -229,8 +230,8 @@ pub(super) fn each_of_body<'t>(body: &'t RuleBody, visit: &mut dyn FnMut(&'t Exp
 fn walk<'t>(rule: &'t Rule, visit: &mut dyn FnMut(Node<'t>)) {
     walk_expr(reference(rule), visit);
     arguments(rule).iter().for_each(|argument| walk_expr(argument, visit));
-    if let Some(given) = given(rule) {
-        walk_expr(given, visit);
+    if let Some(value) = head_value(rule) {
+        walk_expr(value, visit);
     }
     if let Rule::Spec { bodies, .. } = rule {
         bodies.iter().for_each(|body| walk_body(body, visit));
@@ -301,7 +302,7 @@ pub(super) fn operator(expr: &Expr) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// The place where `expr` begins. For compound expressions, the tree has the place of the last part.
+/// The place where `expr` begins. For compound expressions, the syntax tree itself only has the place of the last part.
 pub(super) fn start(expr: &Expr) -> &Span {
     match expr {
         Expr::RefDot { refr, .. } | Expr::RefBrack { refr, .. } => start(refr),
@@ -353,7 +354,7 @@ pub(super) fn indexes(expr: &Expr) -> impl Iterator<Item = &Expr> {
     })
 }
 
-/// Adds the names that are bound if `expr` has a value, without those of comprehensions.
+/// Adds the names that are bound if `expr` has a value, except names in comprehensions.
 pub(super) fn used<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     if let Expr::Var { span, .. } = steps(expr).0 {
         names.insert(span.text());
@@ -365,7 +366,7 @@ pub(super) fn used<'t>(expr: &'t Expr, names: &mut BTreeSet<&'t str>) {
     }
 }
 
-/// The value of a constant string.
+/// The value of `expr`, if `expr` is a constant string.
 pub(super) fn constant(expr: &Expr) -> Option<&str> {
     match expr {
         Expr::String { value, .. } | Expr::RawString { value, .. } => {

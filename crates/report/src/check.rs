@@ -15,7 +15,7 @@ pub enum FailOn {
     /// or the cluster is not available.
     #[default]
     NotEnforced,
-    /// Another policy takes precedence on a cluster.
+    /// On a cluster, another policy takes precedence over the policy.
     Overridden,
 }
 
@@ -89,8 +89,8 @@ impl PolicyReport {
 }
 
 impl Item {
-    /// Whether the state of the item on `cluster`, or on any cluster, depends on whether that cluster is available.
-    /// Only policies have such states.
+    /// Whether the item is a policy whose state on `cluster` depends on whether this cluster is available. If `cluster`
+    /// is `None`, checks whether that is the case on any cluster.
     #[must_use]
     pub fn depends_on_availability(&self, cluster: Option<&str>) -> bool {
         self.policy().is_some_and(|report| report.depends_on_availability(cluster))

@@ -24,7 +24,7 @@ pub struct CopyReport {
     pub origin: Option<Origin>,
     /// The hub object's `kind`.
     pub kind: String,
-    /// The list of the parameters that names the kind of the hub object: policies or resources.
+    /// Whether parameters list the kind of the hub object as policies or as resources.
     pub role: Role,
     /// The state of the copy, from its work; `None` if there is no work.
     pub work: Option<Synced>,
@@ -95,9 +95,9 @@ impl CopyReport {
         let mut entry = entry_of_work(&object.metadata.namespace.as_str().into(), name, &work);
         if origin.is_none() {
             // A work with access rights has no status feedback.
-            entry.applied = work.report.as_ref().is_some_and(|answer| answer.applied);
+            entry.applied = work.report.as_ref().is_some_and(|report| report.applied);
             entry.message =
-                work.report.as_ref().and_then(|answer| answer.message.as_deref()).map(str::to_owned);
+                work.report.as_ref().and_then(|report| report.message.as_deref()).map(str::to_owned);
             entry.pending = false;
         }
         let status: ManifestWorkStatus = object.status_as();
@@ -105,11 +105,11 @@ impl CopyReport {
         let deleting = object.metadata.deletion_timestamp.as_ref().map(|time| time.0);
         let since = deleting.or_else(|| applied.map(|condition| condition.last_transition_time.0));
         let refused = applied.filter(|condition| condition.status != "True");
-        let asked = || object.metadata.spec_modified().map(|time| time.0);
+        let spec_modified = || object.metadata.spec_modified().map(|time| time.0);
         let waiting_since = if entry.applied {
             None
         } else {
-            deleting.or(refused.map(|condition| condition.last_transition_time.0)).or_else(asked)
+            deleting.or(refused.map(|condition| condition.last_transition_time.0)).or_else(spec_modified)
         };
         let role = if work.of_resource { Role::Resource } else { Role::Policy };
         Some(Self { origin, kind, role, work: Some(entry), since, waiting_since, ..Self::default() })
@@ -170,7 +170,7 @@ impl CopyReport {
 
     /// The name of the shown state; `Programmed` or `NotProgrammed` for an applied Gateway.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn state_name(&self) -> &'static str {
         let programmed = if self.in_sync() { "Programmed" } else { "NotProgrammed" };
         self.shown_state().map_or(programmed, PolicyState::as_str)
     }
@@ -193,7 +193,8 @@ impl CopyReport {
             .map(|condition| &*condition.status)
     }
 
-    /// The first of these messages that exists: of the work, of the hub object, of a false condition in the work.
+    /// The message of the work, else the message of the hub object. If both are missing: a note that there is no work
+    /// yet, or the message of a condition in the work whose status is not `True`.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         let of_work = self.work.as_ref().and_then(|entry| entry.message.as_deref());
@@ -220,7 +221,7 @@ impl CopyReport {
             "resource": resource,
             "name": name,
             "inSync": self.in_sync(),
-            "state": self.word(),
+            "state": self.state_name(),
             "written": entry.is_some(),
             "applied": is(&|entry| entry.applied),
             "pending": is(&|entry| entry.pending),

@@ -1,4 +1,4 @@
-//! Explains why a Gateway or a policy is on a cluster or is not. Clusters with the same result are grouped.
+//! Explains why a Gateway or a policy is or is not on a cluster. Clusters with the same result are grouped.
 
 mod sentences;
 
@@ -47,7 +47,7 @@ pub struct ObjectExplanation {
 /// Clusters with the same result.
 #[derive(Clone, Debug)]
 pub struct VerdictGroup {
-    /// The result. If a reason contains a moment, it is the earliest moment of that reason on these clusters.
+    /// The result. If the time of a reason differs between the clusters, the earliest time is given.
     pub verdict: ClusterVerdict,
     /// The names of the clusters.
     pub clusters: Vec<ClusterName>,
@@ -115,7 +115,7 @@ pub async fn explain_on_clusters(
     // Reads all clusters, because the plan for one cluster may depend on others.
     let found = snapshot::read(hub, controller).await?;
     let origin = Origin::new(kind.gvr.kind.clone(), key);
-    // A kind that is not synced is absent from the mirror, so its object is added.
+    // The mirror has no objects of a kind that is not synced, so the explained object is added to the mirror.
     let (source, is_known) = {
         let guard = found.mirror.read();
         let view = guard.view(OfflineMirror::settled(Clock::start().now()));
@@ -166,7 +166,7 @@ impl ObjectExplanation {
     #[must_use]
     pub fn new(origin: Origin, kind: &str, explanation: Explanation, is_one_cluster: bool) -> Self {
         let mut groups: Vec<VerdictGroup> = Vec::new();
-        // Groups clusters whose results differ at most in moments.
+        // Groups clusters whose results are equal except for the times of reasons.
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
         for (cluster, verdict) in explanation.clusters {
             let place = *places.entry(group_key(&verdict)).or_insert_with(|| {
@@ -187,17 +187,17 @@ impl ObjectExplanation {
     #[must_use]
     pub fn in_sync(&self) -> bool {
         let states = self.groups.iter().map(|group| group.verdict.state);
-        let mut asked = states.filter(|state| state.is_desired() || self.is_one_cluster).peekable();
-        asked.peek().is_some() && asked.all(|state| state == CopyState::InSync)
+        let mut selected = states.filter(|state| state.is_desired() || self.is_one_cluster).peekable();
+        selected.peek().is_some() && selected.all(|state| state == CopyState::InSync)
     }
 
     /// The result of a check with [`NotEnforced`](super::FailOn::NotEnforced) on the requested cluster, or on
     /// all clusters it is planned for.
     #[must_use]
     pub fn check(&self) -> Check {
-        let asked =
+        let selected =
             self.groups.iter().filter(|group| group.verdict.state.is_desired() || self.is_one_cluster);
-        asked.map(VerdictGroup::check).max().unwrap_or(Check::Failed)
+        selected.map(VerdictGroup::check).max().unwrap_or(Check::Failed)
     }
 
     /// The clusters on which the policy's state is unknown.
@@ -255,7 +255,7 @@ impl VerdictGroup {
         }
     }
 
-    /// Adds a cluster with the same result. Each reason keeps its earliest moment.
+    /// Adds a cluster with the same result to the group. Each reason keeps its earliest time.
     fn take(&mut self, cluster: ClusterName, verdict: &ClusterVerdict) {
         for (reason, other) in self.verdict.reasons.iter_mut().zip(&verdict.reasons) {
             reason.when = reason.when.into_iter().chain(other.when).min();
@@ -264,7 +264,7 @@ impl VerdictGroup {
     }
 }
 
-/// The verdict without moments, as a key for grouping.
+/// The verdict without the times of its reasons, as a key for grouping.
 fn group_key(verdict: &ClusterVerdict) -> String {
     let mut verdict = verdict.clone();
     verdict.reasons.iter_mut().for_each(|reason| reason.when = None);

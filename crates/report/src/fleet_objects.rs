@@ -117,13 +117,13 @@ impl FleetObjectsBuilder<'_> {
             unread: Vec::new(),
         };
         let scope = self.query.scope;
-        let asked = |key: &&ObjectKey| scope.has_gateway(&Locator::of(GATEWAY, key));
-        for key in fleet_objects.objects.gateways().keys().filter(asked) {
+        let is_in_scope = |key: &&ObjectKey| scope.has_gateway(&Locator::of(GATEWAY, key));
+        for key in fleet_objects.objects.gateways().keys().filter(is_in_scope) {
             let explanation = self.explain(&Origin::Gateway(key.clone()), "Gateway");
-            let there = self.gateway(key, &explanation);
-            fleet_objects.unknown.extend(self.absent(key, &explanation, there.is_empty()));
-            if !there.is_empty() {
-                fleet_objects.fleet.gateways.insert(key.clone(), there);
+            let clusters = self.gateway(key, &explanation);
+            fleet_objects.unknown.extend(self.absent(key, &explanation, clusters.is_empty()));
+            if !clusters.is_empty() {
+                fleet_objects.fleet.gateways.insert(key.clone(), clusters);
             }
         }
         self.unread_kinds(&mut fleet_objects);
@@ -149,12 +149,12 @@ impl FleetObjectsBuilder<'_> {
             let mut variants = Variants::new(row, policy, kind_info.schema.as_deref());
             for cluster in clusters {
                 let Some(verdict) = explanation.clusters.get(&cluster) else { continue };
-                let there = self.policy(&origin, &cluster, verdict, || variants.on(self.view, &cluster));
+                let state = self.policy(&origin, &cluster, verdict, || variants.on(self.view, &cluster));
                 let work = self.view.work_of(&origin, &cluster);
                 if let Some(created) = work.and_then(|work| work.copied) {
                     on.created.insert(cluster.clone(), created);
                 }
-                on.clusters.insert(cluster, there);
+                on.clusters.insert(cluster, state);
             }
             fleet_objects.fleet.policies.insert(key, on);
         }
@@ -182,7 +182,7 @@ impl FleetObjectsBuilder<'_> {
     /// such a kind as uncertain.
     fn unread_kinds(&self, fleet_objects: &mut FleetObjects) {
         let mut unread: BTreeSet<String> = BTreeSet::new();
-        for (key, there) in &mut fleet_objects.fleet.gateways {
+        for (key, clusters) in &mut fleet_objects.fleet.gateways {
             let Some(gateway) = self.view.gateway(key) else { continue };
             let params = self.view.class_params(&gateway.class);
             let listed =
@@ -196,7 +196,7 @@ impl FleetObjectsBuilder<'_> {
                 })
                 .collect();
             if !faults.is_empty() {
-                there.values_mut().for_each(|there| there.certain = false);
+                clusters.values_mut().for_each(|state| state.certain = false);
             }
             unread.extend(faults);
         }
@@ -209,9 +209,9 @@ impl FleetObjectsBuilder<'_> {
     fn absent(&self, key: &ObjectKey, explanation: &Explanation, is_nowhere: bool) -> Vec<String> {
         let origin = Origin::Gateway(key.clone());
         let leaving = explanation.clusters.iter().filter_map(|(cluster, verdict)| {
-            let is_there = !verdict.state.is_desired() && self.view.work_of(&origin, cluster).is_some();
+            let is_leaving = !verdict.state.is_desired() && self.view.work_of(&origin, cluster).is_some();
             let reason =
-                verdict.reasons.iter().find(|reason| reason.code == "Leaving").filter(|_| is_there)?;
+                verdict.reasons.iter().find(|reason| reason.code == "Leaving").filter(|_| is_leaving)?;
             let (_, text) = code_and_text(reason);
             Some(format!(
                 "the policies of Gateway {key} on cluster {cluster}, from which it is being removed: {}",
@@ -241,27 +241,28 @@ impl FleetObjectsBuilder<'_> {
         explanation: &Explanation,
     ) -> BTreeMap<ClusterName, GatewayClusterState> {
         let origin = Origin::Gateway(key.clone());
-        let is_there = |cluster: &ClusterName, verdict: &ClusterVerdict| {
+        let is_on_cluster = |cluster: &ClusterName, verdict: &ClusterVerdict| {
             verdict.state.is_desired() && (self.from_files || self.view.work_of(&origin, cluster).is_some())
         };
-        let there = explanation.clusters.iter().filter(|(cluster, verdict)| is_there(cluster, verdict));
-        let there = there.map(|(cluster, verdict)| {
+        let on_clusters =
+            explanation.clusters.iter().filter(|(cluster, verdict)| is_on_cluster(cluster, verdict));
+        let on_clusters = on_clusters.map(|(cluster, verdict)| {
             let grace_period_end = verdict.reasons.iter().find_map(|reason| match reason.when {
                 Some(TimeBound::Until(moment)) if reason.code == "InGrace" => Some(moment.rfc3339()),
                 _ => None,
             });
             let is_fine = |reason: &&Reason| reason.code == "Programmed" || self.is_planned(reason);
             let reason = agent_silence(verdict).or(verdict.reasons.first().filter(|reason| !is_fine(reason)));
-            let there = GatewayClusterState {
+            let state = GatewayClusterState {
                 grace_period_end,
                 reason: reason.map(code_and_text),
                 // A Gateway is on the cluster even if it is not programmed there.
                 certain: reason.is_none_or(|reason| reason.code == "NotProgrammed"),
                 attached_routes: self.attached_routes(&origin, cluster),
             };
-            (cluster.clone(), there)
+            (cluster.clone(), state)
         });
-        there.collect()
+        on_clusters.collect()
     }
 
     /// Whether the objects are from files and `reason` only means that the controller has not written a work yet. The
@@ -392,7 +393,7 @@ impl<'p> Variants<'p> {
     }
 }
 
-/// Appends the JSON pointers of all values that differ between `left` and `right` to `to`.
+/// Appends to `to` the JSON pointer of each value that differs between `left` and `right`.
 fn differences(place: &str, left: &Value, right: &Value, to: &mut Vec<String>) {
     match (left, right) {
         (Value::Object(left), Value::Object(right)) => {

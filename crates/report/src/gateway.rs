@@ -94,7 +94,7 @@ impl ObjectRow for GatewayWork {
         let work = Work::new(object, controller);
         let gateway = work.purpose.gateway().cloned();
         let copy = GatewayCopy {
-            applied: work.report.as_ref().is_some_and(|answer| answer.applied),
+            applied: work.report.as_ref().is_some_and(|report| report.applied),
             not_programmed: lacks(&work),
             unplaced: work.unplaced.map(Moment::rfc3339),
             deleting: work.deleting.is_some(),
@@ -147,8 +147,8 @@ impl GatewayReport {
     #[must_use]
     pub fn clusters(&self) -> Option<BTreeSet<&ClusterName>> {
         let copies = self.copies.as_ref().map(|copies| {
-            let there = copies.iter().filter(|(_, copy)| !copy.deleting);
-            there.map(|(cluster, _)| cluster)
+            let present = copies.iter().filter(|(_, copy)| !copy.deleting);
+            present.map(|(cluster, _)| cluster)
         });
         let listed = match &self.row.listed {
             // The controller has not reported on the Gateway yet.

@@ -1,10 +1,10 @@
-//! Since when items are out of sync. The hub does not store that moment, so it is derived:
+//! Since when items are out of sync. The hub does not store this time, so it is derived from other times:
 //!
-//! | item | moment |
-//! |---|---|
-//! | Gateway | since when its conditions report that it is not accepted or not programmed |
-//! | policy | the earliest moment of its works that are not applied: when the agent reported the failure, else when the work was changed or deleted. If the user may not read works, when the controller last changed the policy's annotations |
-//! | copy on one cluster | the moment of its work |
+//! - Gateway: since when its conditions report that it is not accepted or not programmed.
+//! - Policy: the earliest time of its works that are not applied. The time of a work is when the agent reported the
+//!   failure, else when the work was last changed or deleted. If the user may not read works, the time is when the
+//!   controller last changed the policy's annotations.
+//! - Copy on one cluster: the time of its work, as for a policy.
 
 use std::collections::{BTreeMap, BTreeSet};
 

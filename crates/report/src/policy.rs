@@ -74,7 +74,7 @@ impl PolicyRow {
     }
 }
 
-/// Whether the controller has written any of these annotations.
+/// Whether `annotations` contains an annotation that the controller writes.
 pub(super) fn is_annotated(annotations: &Strings) -> bool {
     [POLICIES_SYNCED, POLICIES_SYNCED_SUMMARY, POLICY_SYNC_MESSAGE]
         .iter()
@@ -104,7 +104,7 @@ pub struct PolicyReport {
     pub origin: Origin,
     /// The object's `kind`.
     pub kind: String,
-    /// The list of the parameters that names the kind: policies or resources.
+    /// Whether parameters list the kind as policies or as resources.
     pub role: Role,
     /// The creation time; `None` if the object has none, as in a file.
     pub created: Option<Timestamp>,
@@ -114,7 +114,7 @@ pub struct PolicyReport {
     pub summary: AnnotationValue<Summary>,
     /// The state on each cluster.
     pub clusters: AnnotationValue<Vec<Synced>>,
-    /// The fields that `clusters` has for each cluster, and whether it names all clusters.
+    /// The fields that the list `clusters` has for each cluster, and whether the list names all clusters.
     pub detail: Detail,
     /// The controller's message for the policy's owner.
     pub message: Option<String>,
@@ -124,8 +124,8 @@ pub struct PolicyReport {
     pub overrides: AnnotationValue<Overrides>,
     /// The unavailable clusters. Set by the caller, because annotations do not contain them.
     pub unavailable: Arc<BTreeSet<ClusterName>>,
-    /// The state of the entries that the list shows without a state. `None` unless the summary proves that they all
-    /// have the same state.
+    /// The state of all entries that the list shows without a state, derived from the summary. `None` if the states of
+    /// these entries may differ.
     omitted_state: Option<PolicyState>,
     detail_text: Option<String>,
     /// The text of the list of clusters, as the annotation contains it; `None` if the list cannot be parsed.
@@ -263,8 +263,7 @@ impl PolicyReport {
         Some(clusters.iter().filter(overridden).map(|entry| &*entry.cluster.0).collect())
     }
 
-    /// The clusters that should have the current revision and do not; `None` if the list does not show
-    /// states.
+    /// The clusters that should have the current revision but lack it; `None` if the list of clusters shows no states.
     #[must_use]
     pub fn missing(&self) -> Option<Vec<&str>> {
         match (&self.summary, &self.clusters) {
@@ -326,7 +325,7 @@ impl PolicyReport {
     }
 }
 
-/// The state of all entries whose state was left out to save space; `None` if they may differ.
+/// The state of all entries whose state was left out to save space; `None` if their states may differ.
 fn omitted_state_of(detail: Detail, summary: &Summary, entries: &[Synced]) -> Option<PolicyState> {
     let (entries, hidden) = match detail {
         Detail::Full | Detail::Other => return None,

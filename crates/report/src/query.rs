@@ -31,7 +31,7 @@ pub enum RequestedKinds<'a> {
     Gateways,
     /// All kinds that parameters list under this role.
     All(Role),
-    /// The kind of policies or resources with this name.
+    /// The kind with this name. Its objects are policies or resources.
     Kind(&'a str),
     /// Everything on one cluster.
     Cluster,
@@ -51,7 +51,7 @@ impl<'a> RequestedKinds<'a> {
         }
     }
 
-    /// The noun for the message that no such object was found.
+    /// The noun for the requested objects in the message that none was found.
     #[must_use]
     pub fn noun(self) -> &'static str {
         match self {
@@ -156,8 +156,8 @@ pub async fn synced_kinds(hub: &HubClient, controller: &ControllerName) -> Resul
 pub struct ClassParameters {
     /// The listed kinds that the hub serves.
     pub kinds: Vec<ServedKind>,
-    /// How policies of a kind are merged, for each kind for which parameters configure this. The entries of the oldest
-    /// class come first.
+    /// The merge settings in the parameters, each with its kind of policies. The settings of the oldest class come
+    /// first.
     pub merges: Vec<(GroupResource, Merge)>,
     /// Errors in the parameters.
     pub faults: Vec<String>,
@@ -271,7 +271,7 @@ impl Report {
             }
         }
         self.report_mirror.gateways = true;
-        // A report on one cluster uses the rows of all works of this cluster. These rows have more detail.
+        // A report on one cluster uses the more detailed rows of `COPIES`, which include the works of Gateways.
         if query.requested != RequestedKinds::Cluster {
             let (source, gvr) = (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr());
             match Known::of(hub.list(&source, &gvr, query.controller, "list ManifestWorks").await)? {

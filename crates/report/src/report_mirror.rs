@@ -73,7 +73,7 @@ impl ReportMirror {
     pub fn sources(&self) -> WatchedSources {
         let policies = self.kinds.iter().map(|kind| (self.policies_source(kind), kind.gvr.clone()));
         let gateways = self.gateways.then(|| (self.gateways_source(), GATEWAYS.gvr()));
-        // A report on one cluster uses the rows of all works of this cluster. These rows have more detail.
+        // A report on one cluster uses the more detailed rows of `COPIES`, which include the works of Gateways.
         let works = self.works.then(|| (GATEWAY_WORKS.all(), GATEWAY_WORKS.gvr()));
         let copies = self.cluster.as_ref().map(|cluster| (Self::copies_source(cluster), COPIES.gvr()));
         policies.chain(gateways).chain(works).chain(copies).collect()

@@ -18,7 +18,7 @@ pub struct ServedKind {
     pub gvr: GroupVersionResource,
     /// The `kind` in objects.
     pub kind: String,
-    /// The list of the parameters that names the kind: policies or resources.
+    /// Whether parameters list the kind as policies or as resources.
     pub role: Role,
     /// Whether objects of the kind are in namespaces.
     pub is_namespaced: bool,
@@ -39,7 +39,7 @@ impl ServedKind {
         Self { is_namespaced: resource != "namespaces", ..Self::of_object(Role::Resource, gvr, kind) }
     }
 
-    /// A kind known only from an object: its resource and its `kind`, without short names.
+    /// A namespaced kind without short names. Only its resource and its `kind` are known.
     pub fn of_object(role: Role, gvr: GroupVersionResource, kind: &str) -> Self {
         let singular = kind.to_lowercase();
         Self { gvr, kind: kind.to_owned(), role, is_namespaced: true, singular, short: Vec::new() }

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! On a hub, the kinds of policies are those in the parameters of the controller's GatewayClasses. On a cluster without
-//! such a class (a spoke), they are the kinds whose definition has GEP-713's label. On a spoke, kinds whose names end
-//! in `Policy` are added, but only for the hub's copies. Kinds that the user may not list, or that the cluster does not
-//! serve, are unknown. That is not an error.
+//! such a class (a spoke), they are the kinds whose definition has GEP-713's label. On a spoke, copies from the hub
+//! are also read if the name of their kind ends in `Policy`. Kinds that the user may not list, or that the cluster does
+//! not serve, are unknown. That is not an error.
 
 mod kinds;
 
@@ -41,7 +41,8 @@ pub struct ClusterObjects {
     pub unread: Vec<String>,
     /// The kinds that the cluster does not serve; `None` for files.
     pub unserved: Option<BTreeSet<Kind>>,
-    /// For files: the file and line of each object, by its locator.
+    /// For files: the file and line of each object. The key is a locator such as
+    /// `gateway.gateway.networking.k8s.io:shop/web`.
     pub locations: BTreeMap<String, String>,
 }
 

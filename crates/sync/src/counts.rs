@@ -9,7 +9,7 @@ use super::rows::work::{Purpose, Work};
 use policy_sync_api::names::Origin;
 use policy_sync_api::params::Role;
 
-/// The purposes of works, each with the states that such a work can be in.
+/// The purposes of works, each with the possible states of a work with this purpose.
 pub const GROUPS: [(&str, &[&str]); 5] = [
     ("access", &STATES),
     ("foreign", &STATES),

@@ -182,8 +182,8 @@ fn policy(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precondi
     }
 }
 
-/// Adds the inputs of the placement of a resource: the parameters that list its kind, and the Placement. The resource's
-/// label names the Placement, or these parameters do.
+/// Adds the inputs of the placement of a resource: the parameters that list its kind, and the Placement. The Placement
+/// is named by the resource's label or, without a label, by these parameters.
 fn resource(view: View<'_>, origin: &Origin, preconditions: &mut BTreeSet<Precondition>) {
     for class in view.our_classes().keys() {
         of_class(view, &class.name, preconditions);

@@ -146,7 +146,9 @@ pub fn works(view: View<'_>, origin: &Origin, plan: &WorksPlan) -> Diff {
             diff.withdraw(cluster, name, work);
         } else if work.unplaced != plan.unplaced.get(cluster).copied() {
             match view.unplaced_record(name, cluster).corrected.map(|last| last.after(CORRECTION_INTERVAL)) {
-                Some(again) if again > view.now => diff.recheck = Moment::earliest(diff.recheck, Some(again)),
+                Some(recheck_at) if recheck_at > view.now => {
+                    diff.recheck = Moment::earliest(diff.recheck, Some(recheck_at));
+                }
                 _ => diff.mark(cluster, name, work, plan.unplaced.get(cluster).copied()),
             }
         }

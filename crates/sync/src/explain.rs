@@ -88,8 +88,8 @@ pub(crate) fn advice(
 /// A Gateway that decides on which clusters the object is: the object itself or a Gateway that it targets.
 struct GatewayPlacement {
     placed: Placed,
-    /// Why the Gateway is not placed on other clusters.
-    elsewhere: Reason,
+    /// Why the Gateway is not placed on clusters that its Placement does not select.
+    not_selected: Reason,
 }
 
 struct Explainer<'v> {
@@ -117,12 +117,12 @@ const NOT_PLACED: &str = "NotPlaced";
 
 impl GatewayPlacement {
     fn new(view: View<'_>, key: &ObjectKey) -> Self {
-        Self { placed: placed(view, key), elsewhere: elsewhere(view, key) }
+        Self { placed: placed(view, key), not_selected: not_selected(view, key) }
     }
 }
 
 /// The reason why the Gateway `key` is missing on a cluster that its Placement does not select.
-fn elsewhere(view: View<'_>, key: &ObjectKey) -> Reason {
+fn not_selected(view: View<'_>, key: &ObjectKey) -> Reason {
     let label = format!("Gateway {key} label {PLACEMENT_LABEL}");
     let placement = match placement(view, key) {
         Ok(placement) => placement,
@@ -303,7 +303,7 @@ impl Explainer<'_> {
         if target.placed.deselected.contains(cluster) {
             return self.not_selected_for(key, cluster);
         }
-        let reason = &target.elsewhere;
+        let reason = &target.not_selected;
         if reason.code == NOT_PLACED && self.view.cluster(cluster).is_none() {
             return vec![no_cluster()];
         }

@@ -5,7 +5,7 @@ use super::rows::schema::WorkSchema;
 use policy_sync_api::names::{GroupVersionResource, ObjectKey};
 use policy_sync_mirror::{Family, SourceEvent};
 
-/// Whether the versions of the kinds that parameters list can be synced, by version.
+/// For each version of a kind that parameters list, whether the kind can be synced in this version.
 pub static VERSIONS: Family<KindState> = Family::computed("versions");
 /// The version in which the policies of a kind are watched.
 pub static WATCHED_VERSIONS: Family<GroupVersionResource> = Family::computed("followed versions");

@@ -69,7 +69,7 @@ pub struct Index {
     /// When the watch last reported that a work of an origin has been applied in its current generation.
     pub(super) applied: HashMap<Arc<Origin>, Moment>,
     /// The number of works of each kind in a cluster, including works that are being deleted.
-    pub(super) carried: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
+    pub(super) kinds_in_works: HashMap<ClusterName, HashMap<PolicyKind, usize>>,
     pub(super) unplaced: UnplacedWorks,
     pub(super) counts: Counts,
     pub(super) strings: Interned<str>,
@@ -90,7 +90,7 @@ impl Index {
             copied: Recent::within(SECOND),
             works_of: HashMap::new(),
             applied: HashMap::new(),
-            carried: HashMap::new(),
+            kinds_in_works: HashMap::new(),
             unplaced: UnplacedWorks::default(),
             counts: Counts::default(),
             strings: Interned::default(),

@@ -179,7 +179,7 @@ pub enum Problem {
     OutOfOrder {
         /// The other policy.
         other: ObjectKey,
-        /// Whether the other policy is the older one on the hub.
+        /// Whether the other policy is older than this policy on the hub.
         is_older: bool,
         /// The names of the clusters, as text for the message.
         clusters: String,
@@ -268,7 +268,7 @@ pub enum SecretFault {
     #[error("no ReferenceGrant in its namespace allows the reference")]
     NotGranted,
     /// The namespace of the Secret maps to a namespace that is not allowed on spokes.
-    #[error("its namespace on the spokes would be reserved or too long")]
+    #[error("the namespace of the Secret on the spokes would be reserved or too long")]
     Namespace,
 }
 
@@ -376,7 +376,7 @@ impl Problem {
         }
     }
 
-    /// Whether the annotation `kuadrant.io/paused` of the object itself pauses it.
+    /// Whether the problem is a pause by the object's own annotation `kuadrant.io/paused`.
     #[must_use]
     pub(crate) fn is_own_pause(&self) -> bool {
         matches!(self, Self::Paused(of) | Self::BadPaused { of, .. } if *of == PausedObject::Itself)

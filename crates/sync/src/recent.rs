@@ -13,7 +13,7 @@ use policy_sync_api::moment::Moment;
 pub(super) struct Recent<K> {
     span: Duration,
     moments: HashMap<K, Moment>,
-    /// The same moments in order of time, including moments that were replaced later.
+    /// All recorded moments in order of time, including moments that a later event of the same key has replaced.
     order: VecDeque<(Moment, K)>,
 }
 

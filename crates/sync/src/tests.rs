@@ -30,15 +30,15 @@ use policy_sync_mirror::{SourceEvent, WatchFailure};
 fn kinds_on_a_cluster_follow_its_works() {
     let origins = [policy_origin("limits"), policy_origin("other"), gateway_origin("web")];
     let world = hub().with(policy("other").targets("web")).settled(&origins);
-    let carried = |world: &World| world.see(|view| view.carried(&"eu-1".into()));
+    let kinds_in_works = |world: &World| world.see(|view| view.kinds_in_works(&"eu-1".into()));
     let both = [GroupResource::gateways(), limits()];
-    assert_eq!(carried(&world), both.clone().into());
+    assert_eq!(kinds_in_works(&world), both.clone().into());
     let world = world.gone(&origins[0], "eu-1");
-    assert_eq!(carried(&world), both.into(), "one is left");
+    assert_eq!(kinds_in_works(&world), both.into(), "one is left");
     let world = world.gone(&origins[1], "eu-1");
-    assert_eq!(carried(&world), [GroupResource::gateways()].into());
+    assert_eq!(kinds_in_works(&world), [GroupResource::gateways()].into());
     let world = world.gone(&origins[2], "eu-1");
-    assert_eq!(carried(&world), [].into());
+    assert_eq!(kinds_in_works(&world), [].into());
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn works_missing_from_a_listing_leave_every_index() {
     let keys = world.list(&WORKS.all(), &[]);
     assert!(keys.contains(&Key::Works(policy_origin("limits"))) && keys.contains(&access()));
     assert_eq!(world.see(|view| view.works_of(&policy_origin("limits")).count()), 0);
-    assert_eq!(world.see(|view| view.carried(&"eu-1".into())), [].into());
+    assert_eq!(world.see(|view| view.kinds_in_works(&"eu-1".into())), [].into());
 }
 
 #[test]

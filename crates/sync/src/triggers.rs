@@ -50,7 +50,7 @@ impl<'m> Triggers<'m> {
         match changed {
             MirrorChange::Everything => return self.everything(),
             MirrorChange::Listed(source) => return self.listed(source),
-            MirrorChange::Unwatched(source) => return self.forgotten(source),
+            MirrorChange::Unwatched(source) => return self.unwatched(source),
             MirrorChange::FailureChanged { source, toggled } => return self.failing(source, *toggled),
             MirrorChange::Object { .. } => {}
         }
@@ -107,16 +107,16 @@ impl<'m> Triggers<'m> {
 
     /// The keys that are affected if `source` is listed completely for the first time.
     fn listed(&self, source: &Source) -> Keys {
-        if let Some((_, kind)) = role_of(source) { self.of_kind(kind) } else { self.known_of(source) }
+        if let Some((_, kind)) = role_of(source) { self.of_kind(kind) } else { self.of_source(source) }
     }
 
     /// The keys that are affected if `source` is no longer watched.
-    fn forgotten(&self, source: &Source) -> Keys {
+    fn unwatched(&self, source: &Source) -> Keys {
         role_of(source).map(|(_, kind)| self.kind(kind)).unwrap_or_default()
     }
 
     /// The keys whose plans depend on the ConfigMaps, Secrets or ReferenceGrants of `source`.
-    fn known_of(&self, source: &Source) -> Keys {
+    fn of_source(&self, source: &Source) -> Keys {
         if source.is(&CONFIG_MAPS) {
             self.of_classes()
         } else if source.is(&SECRETS) || source.is(&GRANTS) {
@@ -133,7 +133,7 @@ impl<'m> Triggers<'m> {
         if self.0.synced(source).is_some() {
             return Keys::new();
         }
-        if toggled && source.is(&POLICIES) { self.waiting() } else { self.known_of(source) }
+        if toggled && source.is(&POLICIES) { self.waiting() } else { self.of_source(source) }
     }
 
     /// The keys of all Gateways: each may wait for policies, and reports the wait in its status.
@@ -143,7 +143,7 @@ impl<'m> Triggers<'m> {
 
     fn class(&self, key: &ObjectKey, before: Option<&Class>) -> Keys {
         match (before, self.0.class(key)) {
-            // The controller writes the status itself. A change of the status alone does not concern the parameters.
+            // If only the status of the class has changed, only the plan of this status is affected.
             (Some(before), Some(after)) if before.is_equivalent(after) => {
                 Keys::from([Key::Class(key.clone())])
             }
@@ -151,8 +151,9 @@ impl<'m> Triggers<'m> {
         }
     }
 
-    /// Classes can affect each other. Two classes may list a version of the same kind, or one class may be the
-    /// downstream class of another. So a change of one class affects all classes. Classes change rarely.
+    /// The keys that a change of a class affects. Classes can affect each other: two classes may list a version of the
+    /// same kind, or one class may be the downstream class of another. So a change of one class affects all classes.
+    /// Classes change rarely.
     fn of_classes(&self) -> Keys {
         let mut keys = Keys::from([Key::Watches]);
         keys.extend(self.0.classes().map(|(key, _)| Key::Class(key.clone())));
@@ -164,7 +165,7 @@ impl<'m> Triggers<'m> {
 
     fn gateway(&self, key: &ObjectKey, before: Option<&Gateway>) -> Keys {
         match (before, self.0.gateway(key)) {
-            // Fields that only this controller writes affect nothing else.
+            // If only fields that this controller writes have changed, only the plan of these fields is affected.
             (Some(before), Some(after)) if before.is_equivalent(after) => {
                 Keys::from([Key::Fold(Origin::Gateway(key.clone()))])
             }
@@ -182,8 +183,8 @@ impl<'m> Triggers<'m> {
         if rows.any(|row| row.placement.is_some()) { self.of_namespace(&key.namespace) } else { Keys::new() }
     }
 
-    /// Policies target only Gateways in their own namespace. Resources use only Placements in their own namespace. So a
-    /// change affects one namespace.
+    /// The keys that a change in `namespace` affects. Policies target only Gateways in their own namespace, and
+    /// resources use only Placements in their own namespace. So no key of another namespace is affected.
     fn of_namespace(&self, namespace: &Arc<str>) -> Keys {
         let here = |key: &ObjectKey| key.namespace == *namespace;
         let mut keys = Keys::new();
@@ -201,7 +202,7 @@ impl<'m> Triggers<'m> {
     }
 
     fn object(&self, role: Role, kind: &PolicyKind, object: &ObjectKey, before: Option<&Policy>) -> Keys {
-        // Gateways wait for policies.
+        // The Gateways in the namespace may wait for the policy.
         let here = self
             .0
             .gateways()
@@ -209,8 +210,8 @@ impl<'m> Triggers<'m> {
         let mut keys: Keys = here.map(|(gateway, _)| Key::Fold(Origin::Gateway(gateway.clone()))).collect();
         let origin = Origin::new(kind.clone(), object.clone());
         keys.extend(both(&origin));
-        // The creation time, targets and clusters of a policy determine whether other policies wait for it, and the
-        // order of copies.
+        // The creation time, targets and annotations of a policy determine whether other policies wait for this
+        // policy, and in which order copies are created.
         let after = self.0.policy(&origin);
         let is_same = match (before, after) {
             (Some(before), Some(after)) => {
@@ -225,7 +226,8 @@ impl<'m> Triggers<'m> {
                 keys.extend(age::affected(self.0, &origin, policy).into_iter().map(Key::Fold));
             }
         }
-        // A kind that is no longer listed is watched until its last annotation is removed.
+        // If the kind is no longer listed, it is watched until this controller's last annotation is removed from its
+        // objects.
         keys.insert(Key::Watches);
         keys
     }
@@ -281,7 +283,7 @@ impl<'m> Triggers<'m> {
         let report = content || before.report != after.report;
         let mut keys = self.work_changed(&name, &cluster, &after.purpose, content, report);
         if content || applied {
-            keys.extend(self.after(&cluster, after, applied && after.applied_since.is_some()));
+            keys.extend(self.waiting_for(&cluster, after, applied && after.applied_since.is_some()));
         }
         let shown = |work: &Work| (work.copied, work.deleting, work.uid.clone(), work.gateways.clone());
         if shown(before) != shown(after) {
@@ -290,10 +292,10 @@ impl<'m> Triggers<'m> {
         keys
     }
 
-    /// The keys of policies that are affected if the work for `purpose` in `cluster` is created or deleted. If
-    /// `copied`, its copy on the spoke was created or deleted, too. Younger policies with the same target may wait for
-    /// the copy, and the copies of neighbors may now be out of order. Clusters report thousands of copies, so these
-    /// policies are checked in their batched folds.
+    /// The keys of policies that are affected if the work for `purpose` in `cluster` is created, changed or deleted.
+    /// `copied` is set if the copy on the spoke may have been created or deleted. Younger policies with the same target
+    /// may wait for the copy, and the copies of neighbors may now be out of order. Clusters report thousands of copies,
+    /// so these policies are checked in their batched folds.
     fn of_same_target(&self, purpose: &Purpose, cluster: &ClusterName, copied: bool) -> Keys {
         let Purpose::Copy(origin) = purpose else { return Keys::new() };
         let Some(policy) = self.0.policy(origin) else { return Keys::new() };
@@ -309,7 +311,7 @@ impl<'m> Triggers<'m> {
     /// The keys that are affected if a work is created, or gets a new purpose.
     fn work_appeared(&self, name: &WorkName, cluster: &ClusterName, work: &Work) -> Keys {
         let mut keys = self.work_changed(name, cluster, &work.purpose, true, true);
-        keys.extend(self.after(cluster, work, work.applied_since.is_some()));
+        keys.extend(self.waiting_for(cluster, work, work.applied_since.is_some()));
         // On a cluster that the Placement does not select, a Gateway and its policies are kept for the Gateway's grace
         // period.
         if let Some(gateway) = work.purpose.gateway()
@@ -336,17 +338,17 @@ impl<'m> Triggers<'m> {
     /// Reports on policies arrive by the hundreds, so a waiting Gateway checks them in its batched fold. If the work
     /// has just been `applied` and all other policies of the Gateway are applied, too, the Gateway's works are planned
     /// at once.
-    fn after(&self, cluster: &ClusterName, work: &Work, applied: bool) -> Keys {
+    fn waiting_for(&self, cluster: &ClusterName, work: &Work, applied: bool) -> Keys {
         let Purpose::Copy(origin) = &work.purpose else { return Keys::new() };
         if let Origin::Gateway(_) = **origin {
             return if work.deleting.is_some() { self.unblocked_by(cluster, work) } else { Keys::new() };
         }
-        let is_there =
+        let has_work =
             |gateway: &Origin| self.0.work_of(gateway, cluster).is_some_and(|work| work.deleting.is_none());
         let mut keys = Keys::new();
         for key in self.0.served(cluster, work) {
             let gateway = Origin::Gateway(key.clone());
-            if is_there(&gateway) {
+            if has_work(&gateway) {
                 continue;
             }
             if applied && self.all_applied(&key, cluster) {
@@ -375,10 +377,10 @@ impl<'m> Triggers<'m> {
     /// work in `cluster`, no later change of a work would queue the policy's status. So the status is queued now.
     fn unblocked_by(&self, cluster: &ClusterName, work: &Work) -> Keys {
         let Some(ObjectKey { namespace, .. }) = work.purpose.gateway() else { return Keys::new() };
-        let is_there =
+        let is_policy =
             |other: &&Arc<Origin>| other.as_gateway().is_none() && other.object().namespace == *namespace;
-        let there = self.0.origins().filter(is_there);
-        let mut keys: Keys = there.map(|policy| Key::Works((**policy).clone())).collect();
+        let policies = self.0.origins().filter(is_policy);
+        let mut keys: Keys = policies.map(|policy| Key::Works((**policy).clone())).collect();
         let absent = self.objects_in(namespace).filter(|policy| self.0.work_of(policy, cluster).is_none());
         keys.extend(absent.map(Key::Fold));
         keys

@@ -249,8 +249,8 @@ impl<'m> View<'m> {
         classes.into_iter().map(|(name, _, params)| (name, params)).collect()
     }
 
-    /// The merge rules of policy kinds that classes of this controller define. The rules of the oldest class come
-    /// first.
+    /// The merge settings in the parameters of this controller's classes, each with its kind of policies. The settings
+    /// of the oldest class come first.
     #[must_use]
     pub fn merges(&self) -> Vec<(GroupResource, Merge)> {
         let merges =

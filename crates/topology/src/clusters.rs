@@ -1,7 +1,6 @@
-//! The Gateways and policies on the clusters of a hub, as plain data, with the state of each.
+//! The Gateways and policies of a hub, with their states on its clusters, as plain data.
 //!
-//! Only Gateways and the policies that target them are delivered to clusters. So the topology of a cluster
-//! ends at its listeners.
+//! Routes are not copied to clusters. So the topology of a cluster ends at its listeners.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -40,7 +39,7 @@ pub struct GatewayClusterState {
     pub grace_period_end: Option<String>,
     /// The reason why the Gateway is not in force on the cluster: a code and a sentence.
     pub reason: Option<(&'static str, String)>,
-    /// Whether the cluster is known to have the hub's current revision.
+    /// Whether the cluster is known to have the Gateway's current revision.
     pub certain: bool,
     /// The number of routes attached to each listener, as reported by the cluster.
     pub attached_routes: BTreeMap<String, i64>,
@@ -63,8 +62,8 @@ pub struct PolicyClusterState {
     pub is_merged: bool,
     /// Whether `is_merged` is certain.
     pub certain: bool,
-    /// The reason why the policy's rules are not part of the merge, or why that is uncertain, with the text that
-    /// `explain` prints.
+    /// The reason why the policy's rules are not part of the merge, or why `is_merged` is uncertain: a code, and the
+    /// text that `explain` prints.
     pub reason: Option<(&'static str, String)>,
     /// The policy's spec on the cluster, if the cluster's overrides change it.
     pub variant: Option<Arc<Variant>>,
@@ -73,7 +72,7 @@ pub struct PolicyClusterState {
 /// A spec of a policy that differs from the spec on the hub.
 #[derive(Clone, Debug)]
 pub struct Variant {
-    /// The number of the variant: two variants of a policy with the same number are equal.
+    /// The number of the variant. Variants of one policy are equal if their numbers are equal.
     pub number: usize,
     /// The spec, as JSON.
     pub spec: Arc<str>,
@@ -99,7 +98,7 @@ impl PolicyClusterState {
     /// A note to print after the state; may be empty.
     #[must_use]
     pub fn note(&self) -> &'static str {
-        // On a hub, a policy is merged only after its cluster has reported.
+        // A pending policy is merged only if the objects come from files, which contain no reports of clusters.
         if self.is_merged && self.state == Some(PolicyState::Pending) {
             ", no cluster has reported"
         } else {
@@ -122,8 +121,8 @@ impl PolicyClusterState {
     }
 }
 
-/// Whether `target`, of a policy in `namespace`, is the Gateway `key` or one of its listeners. Policies
-/// target Gateways of their own namespace.
+/// Whether `target`, of a policy in `namespace`, is the Gateway `key` or one of its listeners. False for Gateways in
+/// other namespaces.
 #[must_use]
 pub fn is_target(target: &Target, namespace: &str, key: &ObjectKey) -> bool {
     let to = target.locator(namespace);

@@ -48,8 +48,9 @@ pub struct ConditionText {
 }
 
 impl ConditionText {
-    /// The complete condition for an object of this `generation`. If `found`, the object's present conditions, has the
-    /// condition with the same status, the transition time is kept. Otherwise the transition time is `now`.
+    /// The complete condition for an object of this `generation`. `found` are the object's present conditions. If they
+    /// contain this condition with the same status, its transition time is kept. Otherwise the transition time is
+    /// `now`.
     #[must_use]
     pub fn dated(&self, found: &[Condition], generation: i64, now: Moment) -> Condition {
         condition(found, &self.name, (self.status, self.reason), self.message.clone(), generation, now)

@@ -3,8 +3,8 @@
 //! `*.` matches one label or more: `*.example.com` covers `a.example.com` and `a.b.example.com`, but not
 //! `example.com`.
 
-/// Whether `pattern` matches the host `name`; if `name` is a wildcard, whether it matches all hosts of
-/// `name`.
+/// Whether `pattern` matches the host `name`. If `name` is a wildcard: whether `pattern` matches all hosts that `name`
+/// matches.
 #[must_use]
 pub fn covers(pattern: &str, name: &str) -> bool {
     match pattern.strip_prefix('*') {

@@ -12,7 +12,7 @@ use policy_sync_api::names::ObjectKey;
 pub struct Kind {
     /// The API group, empty for core.
     pub group: Arc<str>,
-    /// The name in objects: `HTTPRoute`.
+    /// The `kind` in objects: `HTTPRoute`.
     pub kind: Arc<str>,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Kind {
 pub struct KindRef<'k> {
     /// The API group, empty for core.
     pub group: &'k str,
-    /// The name in objects.
+    /// The `kind` in objects.
     pub kind: &'k str,
 }
 

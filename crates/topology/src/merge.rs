@@ -56,7 +56,7 @@ pub trait MergeStrategy: fmt::Debug {
     fn merge<'p>(&self, own: Vec<Entry<'p>>, more_specific: Vec<Entry<'p>>) -> Vec<Entry<'p>>;
 }
 
-/// The policy applies if no more specific policy has rules
+/// The policy applies unless a more specific policy has rules
 /// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#merge-strategy-atomic-defaults)).
 #[derive(Clone, Copy, Debug)]
 pub struct AtomicDefaults;
@@ -66,12 +66,12 @@ pub struct AtomicDefaults;
 #[derive(Clone, Copy, Debug)]
 pub struct AtomicOverrides;
 
-/// Each rule of the policy applies if no more specific policy has a rule with the same key
+/// Each rule of the policy applies unless a more specific policy has a rule with the same key
 /// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#merge-strategy-patch-defaults)).
 #[derive(Clone, Copy, Debug)]
 pub struct MergeDefaults;
 
-/// Each rule of the policy replaces rules of more specific policies with the same key
+/// Each rule of the policy replaces the rules with the same key in more specific policies
 /// ([GEP-713](https://gateway-api.sigs.k8s.io/geps/gep-713/#merge-strategy-patch-overrides)).
 #[derive(Clone, Copy, Debug)]
 pub struct MergeOverrides;
@@ -100,8 +100,8 @@ impl MergeStrategy for MergeOverrides {
     }
 }
 
-/// The rules of `winner`, and those rules of `loser` that do not collide with `winner`. `taken` returns whether a key
-/// collides with one of the sorted keys of `winner`. Both lists are in the order of their keys, and so is the result.
+/// The rules of `winner`, and the rules of `loser` that do not collide with rules of `winner`. `taken` returns whether
+/// a key collides with one of the sorted keys of `winner`. Both lists and the result are in the order of their keys.
 pub(crate) fn union<'p>(
     winner: Vec<Entry<'p>>,
     loser: Vec<Entry<'p>>,
@@ -120,7 +120,7 @@ pub(crate) fn has_key(keys: &[&str], key: &str) -> bool {
     keys.binary_search(&key).is_ok()
 }
 
-/// A policy on a path, with the strategy by which it is merged with the policies after it.
+/// A policy on a path, with the strategy by which it is merged with more specific policies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layer<'p> {
     pub policy: PolicyId,

@@ -1,4 +1,4 @@
-//! The traits of objects that make a topology.
+//! The traits of the objects and policies in a topology.
 
 use std::cmp::Reverse;
 
@@ -65,7 +65,7 @@ pub trait Policy: Object {
     }
 }
 
-/// An object of which only the kind and the name matter.
+/// A locator can be used as an object without further data.
 impl Object for Locator<'_> {
     fn locator(&self) -> Locator<'_> {
         *self
@@ -131,7 +131,7 @@ impl<T: Policy + ?Sized> Policy for &T {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Precedence(Order);
 
-/// A policy: its creation time, and its namespace and name.
+/// The creation time of a policy, and its `<namespace>/<name>`.
 type Age = (Created, String);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -283,8 +283,9 @@ impl Objects {
 
     /// The input of a graph with these objects.
     ///
-    /// Objects from files are complete for each kind that they contain. If they contain a Gateway, they are
-    /// complete for ListenerSets and routes as well. ReferenceGrants from files are always complete.
+    /// Objects from files are assumed to be complete for each kind in the files. If the files contain a Gateway, they
+    /// are assumed to contain all ListenerSets and routes as well. They are always assumed to contain all
+    /// ReferenceGrants.
     #[must_use]
     pub fn graph_input(&self) -> GraphInput<'_> {
         let whole = !self.gateways.is_empty();

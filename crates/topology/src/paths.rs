@@ -3,7 +3,7 @@
 //!
 //! A cluster within the limits of the API may have thirty million paths. They are visited in the order of their
 //! locators, and never stored. A rule without policies of its own shares the effective policies of its route. A route
-//! without policies shares those of its listener, and so on.
+//! without policies of its own shares the effective policies of its listener, and so on.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -85,7 +85,7 @@ struct ListenerAndRoute<'f> {
 struct Walk<'g, 'f> {
     graph: &'g Graph<'f>,
     nodes: Vec<NodeId>,
-    /// The inherited policies on `nodes`, in order.
+    /// The inherited policies on `nodes`, in the order of the nodes.
     stack: Vec<PolicyId>,
     /// Results for prefixes of `stack`: the length of the prefix, the kind of the route, and the effective policies.
     folded: Vec<(usize, Option<RouteKind>, Rc<[EffectiveId]>)>,

@@ -85,7 +85,7 @@ impl Reason {
 
     /// The reason as conditions contain it.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::BackendNotFound => "BackendNotFound",
             Self::Conflicted => "Conflicted",
@@ -118,7 +118,7 @@ impl Reason {
 /// The reason as conditions contain it.
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 

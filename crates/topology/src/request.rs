@@ -166,9 +166,9 @@ impl Request {
             let assigned = (listener.port == 0).then_some(node);
             let place = (gateway, listener.port, listener.protocol == Protocol::Udp, assigned);
             let rank = |listener: &Listener| specificity(listener.hostname.as_deref().unwrap_or("*"));
-            let holder = chosen.entry(place).or_insert((node, listener));
-            if rank(listener) > rank(holder.1) {
-                *holder = (node, listener);
+            let best = chosen.entry(place).or_insert((node, listener));
+            if rank(listener) > rank(best.1) {
+                *best = (node, listener);
             }
         }
         chosen.into_values().map(|(node, _)| node).collect()

@@ -36,7 +36,7 @@ pub enum MergeBehavior<'t> {
     /// Policies apply as a whole, at listeners: the policy of a listener replaces the policy of its Gateway.
     Whole,
     /// As Envoy Gateway: only the most specific policy applies. If that policy has a `mergeType`, it is merged with its
-    /// parent.
+    /// parent policy, the closest policy on a Gateway, a ListenerSet or a listener.
     Envoy,
     /// Policies are not merged: a policy applies to its target only.
     Direct,

@@ -47,7 +47,8 @@ impl NodeLabel {
         Self { id: locator.to_string(), words }
     }
 
-    /// Names a node on a path. A section omits its object, which precedes it on the path.
+    /// Names a node on a path. The name of a section omits the object, because the object precedes the section on the
+    /// path.
     #[must_use]
     pub fn on_path(graph: &Graph<'_>, node: NodeId) -> Self {
         let locator = graph.locator(node);

@@ -51,8 +51,7 @@ pub fn cluster(shown: &ClusterPage) -> Markup {
 
 fn copies_section(shown: &ClusterPage, copies: &[CopyReport]) -> Markup {
     let mut sorted: Vec<&CopyReport> = copies.iter().collect();
-    // Copies that are out of sync come first. The sort is stable, so apart from this, copies are in the order of
-    // `status cluster`.
+    // Copies that are out of sync come first. The sort is stable, so both groups keep the order of `status cluster`.
     sorted.sort_by_key(|copy| copy.in_sync());
     let lacking = sorted.iter().filter(|copy| !copy.in_sync()).count();
     let (of, rest) = (sorted.len(), sorted.into_iter().skip(shown.skip).take(PAGE_LIMIT).collect::<Vec<_>>());
@@ -106,8 +105,8 @@ fn row(copy: &CopyReport) -> Markup {
             td {
                 @match copy.shown_state() {
                     Some(state) => (word(state)),
-                    None if copy.in_sync() => (with_sign("✓", "good", copy.word())),
-                    None => (with_sign("✕", "bad", copy.word())),
+                    None if copy.in_sync() => (with_sign("✓", "good", copy.state_name())),
+                    None => (with_sign("✕", "bad", copy.state_name())),
                 }
             }
             td { @if let Some(work) = &copy.work { (conditions(&work.conditions)) } }

@@ -140,12 +140,12 @@ pub fn effective(shown: &EffectivePage) -> Markup {
             Some(Err(fault)) => p.fault role="alert" { (plain(fault)) },
             Some(Ok(EffectiveResult::Hub(report))) => {
                 (counted(report.answers.len(), report.empty_message()))
-                @for answer in report.answers.iter().take(PAGE_LIMIT) { (on_hub(answer)) }
+                @for result in report.answers.iter().take(PAGE_LIMIT) { (on_hub(result)) }
                 (unknown(&report.unknown))
             }
             Some(Ok(EffectiveResult::Clusters(report))) => {
                 (counted(report.answers.len(), if report.request.is_some() { "No cluster has a listener for this request." } else { "No cluster has a matching listener." }))
-                @for answer in report.answers.iter().take(PAGE_LIMIT) { (on_clusters(answer)) }
+                @for result in report.answers.iter().take(PAGE_LIMIT) { (on_clusters(result)) }
                 (unknown(&report.unknown))
             }
         }
@@ -155,7 +155,7 @@ pub fn effective(shown: &EffectivePage) -> Markup {
 
 /// A list of Gateways, each with a link to its effective policies.
 fn gateways(keys: &[ObjectKey]) -> Markup {
-    let asked =
+    let link =
         |key: &ObjectKey| with_query(EFFECTIVE, &[("namespace", &*key.namespace), ("gateway", &*key.name)]);
     html! {
         @if !keys.is_empty() {
@@ -165,7 +165,7 @@ fn gateways(keys: &[ObjectKey]) -> Markup {
                     li {
                         a href=(gateway(key)) { (plain(&key.to_string())) }
                         ": "
-                        a href=(asked(key)) { "effective policies on " (plain(&key.to_string())) }
+                        a href=(link(key)) { "effective policies on " (plain(&key.to_string())) }
                     }
                 }
             }
@@ -225,12 +225,12 @@ fn path(nodes: &[NodeLabel]) -> Markup {
     }
 }
 
-fn on_hub(answer: &PathResult) -> Markup {
+fn on_hub(result: &PathResult) -> Markup {
     html! {
         section.answer {
-            (path(&answer.path))
-            p { "Hosts: " (plain(&answer.hostnames.join(", "))) }
-            @if let Some(chosen) = &answer.chosen {
+            (path(&result.path))
+            p { "Hosts: " (plain(&result.hostnames.join(", "))) }
+            @if let Some(chosen) = &result.chosen {
                 p {
                     @match &chosen.decided {
                         Some((criterion, rule)) => { "Chosen over " (plain(&rule.words)) ": " (criterion.words()) "." }
@@ -239,36 +239,36 @@ fn on_hub(answer: &PathResult) -> Markup {
                     @if chosen.implementation_specific { " A regular expression matches: its syntax depends on the implementation." }
                 }
             }
-            @if answer.effective.is_empty() { p { "No policy." } }
-            @for of in &answer.effective { (rules(of)) }
+            @if result.effective.is_empty() { p { "No policy." } }
+            @for of in &result.effective { (rules(of)) }
         }
     }
 }
 
-fn on_clusters(answer: &ClusterResult) -> Markup {
+fn on_clusters(result: &ClusterResult) -> Markup {
     html! {
         section.answer {
-            (path(&answer.path))
+            (path(&result.path))
             p {
                 "On "
-                @for (index, name) in answer.clusters.iter().enumerate() { @if index > 0 { ", " } a href=(cluster(name)) { (plain(&name.0)) } }
-                @if !answer.certain { " (uncertain)" }
-                ". Hosts: " (plain(&answer.hostnames.join(", ")))
+                @for (index, name) in result.clusters.iter().enumerate() { @if index > 0 { ", " } a href=(cluster(name)) { (plain(&name.0)) } }
+                @if !result.certain { " (uncertain)" }
+                ". Hosts: " (plain(&result.hostnames.join(", ")))
             }
-            @if let Some(until) = &answer.gateway.grace_period_end { p { "The Gateway is unplaced and keeps serving until " (plain(until)) "." } }
-            @if let Some((code, text)) = &answer.gateway.reason { p.message { "The Gateway: " (code) ": " (plain(text)) } }
-            @if let Some(attached) = answer.attached_routes { p { "Attached routes of the cluster: " (attached) } }
-            @for of in &answer.effective { (rules(of)) }
-            @if answer.policies.is_empty() { p { "It has no policy of the hub." } }
+            @if let Some(until) = &result.gateway.grace_period_end { p { "The Gateway is unplaced and keeps serving until " (plain(until)) "." } }
+            @if let Some((code, text)) = &result.gateway.reason { p.message { "The Gateway: " (code) ": " (plain(text)) } }
+            @if let Some(attached) = result.attached_routes { p { "Attached routes of the cluster: " (attached) } }
+            @for of in &result.effective { (rules(of)) }
+            @if result.policies.is_empty() { p { "It has no policy of the hub." } }
             @else {
                 ul {
-                    @for (policy, there) in &answer.policies {
+                    @for (policy, state) in &result.policies {
                         li {
                             (linked(policy)) ": "
-                            @match there.state { Some(state) => (word(state)), None => "not on the cluster" }
-                            (there.note())
-                            @if let Some(why) = there.why() { ": " (plain(&why)) }
-                            @if !there.differs().is_empty() { "; overrides for this cluster change " (plain(&there.differs().join(", "))) }
+                            @match state.state { Some(state) => (word(state)), None => "not on the cluster" }
+                            (state.note())
+                            @if let Some(why) = state.why() { ": " (plain(&why)) }
+                            @if !state.differs().is_empty() { "; overrides for this cluster change " (plain(&state.differs().join(", "))) }
                         }
                     }
                 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::address;
 use policy_sync_report::fleet::{ChangedPart, WatchedKinds};
 
-/// The maximum number of paths in an event. More changes are sent as `*`.
+/// The maximum number of changed parts whose paths an event lists. For more parts, the event is `*`.
 const PATHS_LIMIT: usize = 100;
 
 /// The paths of the pages that show `changed_parts`, separated by spaces; `*` for all pages. `watched_kinds` contains

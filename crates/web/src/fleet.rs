@@ -67,7 +67,7 @@ impl FleetQuery {
         *self != Self { skip: self.skip, ..Self::default() }
     }
 
-    /// The path of the page with these filters that skips this number of policies and clusters.
+    /// The path of the fleet page with the filters of this query. `policies` and `clusters` are the numbers to skip.
     fn after(&self, (policies, clusters): (usize, usize)) -> String {
         let number = |number: usize| if number == 0 { String::new() } else { number.to_string() };
         let query = [

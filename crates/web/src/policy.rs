@@ -38,7 +38,7 @@ pub struct ClusterExplanation {
     /// The name of the cluster, as requested.
     pub cluster: String,
     /// The result of `explain`, or why it failed.
-    pub answer: Result<ObjectExplanation, String>,
+    pub result: Result<ObjectExplanation, String>,
 }
 
 /// A policy on the hub's own routes.
@@ -87,14 +87,14 @@ pub fn policy(shown: &PolicyPage) -> Markup {
 fn why(shown: &PolicyPage) -> Markup {
     let report = &shown.report;
     let key = report.origin.object();
-    let asked = shown.why.as_ref();
+    let requested = shown.why.as_ref();
     html! {
         h2 #why { "Why it is on a cluster, or is missing" }
         form.filters action={ (page_of(report)) "#why" } method="get" {
-            label { "Cluster " input name="why" value=(plain(asked.map(|why| why.cluster.as_str()).unwrap_or_default())) autocomplete="off"; }
+            label { "Cluster " input name="why" value=(plain(requested.map(|why| why.cluster.as_str()).unwrap_or_default())) autocomplete="off"; }
             button { "Explain" }
         }
-        @match asked.map(|why| &why.answer) {
+        @match requested.map(|why| &why.result) {
             None => {},
             Some(Err(fault)) => p.fault role="alert" { (plain(fault)) },
             Some(Ok(explanation)) => {

@@ -1,5 +1,5 @@
 "use strict";
-// Events list changed pages, whose <main> is fetched again. One tab listens for all tabs.
+// Fetches <main> again if an event lists this page. One tab receives events for all tabs.
 (() => {
   const $ = id => document.getElementById(id), main = $("main"), body = document.body.classList;
   const channel = new BroadcastChannel("policy-sync"), say = text => { $("live").textContent = text; };
@@ -13,7 +13,7 @@
     const open = [...main.querySelectorAll("details[open]")].map(one => one.id);
     const scrolled = [...main.querySelectorAll(".scroll")].map(one => [one.id, one.scrollLeft]);
     const [x, y] = [scrollX, scrollY];
-    // Keep text being typed.
+    // Keep the text being typed.
     if (form) next.querySelector("form")?.replaceWith(form);
     main.replaceChildren(...next.childNodes);
     for (const id of open) $(id)?.setAttribute("open", "");

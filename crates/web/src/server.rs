@@ -78,7 +78,7 @@ async fn fleet(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Respons
     let version = pages.change_events.version();
     html(pages.fleets.page(&query, version, || {
         let shown = pages.fleet(query.clone());
-        // A page with incomplete data is not cached, because no event may announce the missing data.
+        // A page with incomplete data is not cached, because the arrival of the missing data may cause no event.
         (web::fleet(&shown).into_string(), shown.unlisted.is_empty())
     }))
 }
@@ -236,7 +236,7 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
             let gateways = found.objects.gateways().keys().cloned().collect::<Vec<ObjectKey>>();
             (gateways, found.unread.clone())
         });
-        // While the hub is being read, the page lists no Gateways yet. It is reloaded on each change.
+        // While the hub is being read, the page lists no Gateways yet. The script reloads the page on each change.
         if let Ok((gateways, unread)) = gateways.await {
             shown.gateways = gateways;
             shown.notices.unread.extend(unread);
@@ -261,8 +261,9 @@ async fn effective(State(pages): State<Pages>, RawQuery(query): RawQuery) -> Res
             None => return Err(pages.not_found(&format!("{name:?} is not a valid cluster name."))),
         },
     };
-    let asked = FleetObjectsQuery { settings: &pages.settings, cluster: cluster.as_ref(), scope: &scope };
-    let fleet_objects = pages.live.fleet_objects(asked).await.map_err(|error| match &error {
+    let fleet_query =
+        FleetObjectsQuery { settings: &pages.settings, cluster: cluster.as_ref(), scope: &scope };
+    let fleet_objects = pages.live.fleet_objects(fleet_query).await.map_err(|error| match &error {
         ReadError::Hub(error) => pages.hub_failed(error),
         error => (StatusCode::BAD_GATEWAY, Page(web::error(&shown.hub, "Unknown hub", &with_causes(error)))),
     })?;

@@ -87,8 +87,8 @@ fn policy_page_escapes_all_texts() {
     };
     let mut shown =
         PolicyPage { hub, notices: notices(), report, on_hub, is_explained: true, why: None, skip: 0 };
-    for answer in [Ok(explanation), Err(EVIL.to_owned())] {
-        shown.why = Some(ClusterExplanation { cluster: EVIL.to_owned(), answer });
+    for result in [Ok(explanation), Err(EVIL.to_owned())] {
+        shown.why = Some(ClusterExplanation { cluster: EVIL.to_owned(), result });
         let text = assert_escaped(policy(&shown));
         assert!(text.contains("&lt;script&gt;"), "{text}");
     }

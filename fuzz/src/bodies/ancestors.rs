@@ -21,39 +21,39 @@ pub(super) fn write(status: &mut Value) -> Option<Vec<ConditionStatus>> {
     };
     let conditions = manifests.iter_mut().find(carries)?.get_mut("conditions")?.as_array_mut()?;
     let condition = conditions.iter_mut().find(|condition| condition["type"] == "PolicySyncAncestors")?;
-    let said = said(&condition["message"]);
+    let statuses = statuses(&condition["message"]);
     if let Some(text) = text(&condition["message"]) {
         condition["message"] = text.into();
     }
-    said
+    statuses
 }
 
 fn text(list: &Value) -> Option<String> {
     let ancestors = list[2].as_array()?;
     let conditions = |ancestor: &Value| ancestor[3].as_array().cloned().unwrap_or_default();
-    let mut said = String::new();
-    let mut words = String::new();
+    let mut encoded = String::new();
+    let mut messages = String::new();
     for ancestor in ancestors {
         let mut of_all = String::new();
         for condition in conditions(ancestor) {
             of_all += &sized(&(0..4).map(|part| sized(&plain(&condition[part]))).collect::<String>());
-            words += &sized(&plain(&condition[4]));
+            messages += &sized(&plain(&condition[4]));
         }
         let names: String = (0..3).map(|part| sized(&plain(&ancestor[part]))).collect();
-        said += &sized(&(names + &sized(&of_all)));
+        encoded += &sized(&(names + &sized(&of_all)));
     }
-    let parts = [plain(&list[0]), plain(&list[1]), said, words];
+    let parts = [plain(&list[0]), plain(&list[1]), encoded, messages];
     let whole: String = parts.iter().map(|part| sized(part)).collect();
     Some(format!("policy-sync/1 {whole}").chars().take(16_384).collect())
 }
 
-fn said(list: &Value) -> Option<Vec<ConditionStatus>> {
+fn statuses(list: &Value) -> Option<Vec<ConditionStatus>> {
     let mut all = Vec::new();
     for ancestor in list[2].as_array()? {
         for condition in ancestor[3].as_array().into_iter().flatten() {
-            let said = (plain(&condition[0]), plain(&condition[1]));
-            if CONDITIONS.contains(&said.0.as_str()) {
-                all.push(said);
+            let status = (plain(&condition[0]), plain(&condition[1]));
+            if CONDITIONS.contains(&status.0.as_str()) {
+                all.push(status);
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Generates a module of rules that call builtins on the results of earlier rules. Each byte of the input is
-//! one choice. The evaluation succeeds or fails, and the memory of the process stays within [`MAX_PROCESS_BYTES`].
+//! Generates a module of rules that call builtins on the results of earlier rules. Each byte of the input is one choice
+//! of the generator. The evaluation of the module may fail, but the memory of the process stays within
+//! [`MAX_PROCESS_BYTES`].
 
 use std::fmt::Write;
 
@@ -112,7 +113,7 @@ fn element(tag: u8, contents: &[u8]) -> Vec<u8> {
     [&[tag][..], &length, contents].concat()
 }
 
-/// A certificate with an extension that contains these names.
+/// A certificate whose extension `subjectAltName` contains `names`, which are encoded in DER.
 fn certificate(names: &[u8]) -> Vec<u8> {
     let algorithm = element(0x30, &[6, 3, 0x2b, 0x65, 0x70]);
     let key = element(0x30, &[&algorithm[..], &element(3, &[0; 33])].concat());
@@ -126,7 +127,7 @@ fn certificate(names: &[u8]) -> Vec<u8> {
     element(0x30, &[element(0x30, &parts), algorithm, element(3, &[0])].concat())
 }
 
-/// `der` in base64. Each three bytes of `data` change one byte of `der`.
+/// `der` in base64, with up to four changed bytes. Three bytes of `data` select each change.
 fn mutated(mut der: Vec<u8>, data: &[u8]) -> String {
     for change in data.rchunks_exact(3).take(4) {
         let at = usize::from(u16::from_be_bytes([change[0], change[1]])) % der.len();
@@ -261,13 +262,13 @@ impl<'d> Module<'d> {
         }
     }
 
-    /// A value of this type, from a rule or from the input.
+    /// A value of the type `kind`: the result of an earlier rule, a constant, or a part of the input.
     fn value(&mut self, kind: char) -> String {
         let of_rule = if kind == 'j' || kind == 'k' { 's' } else { kind };
         let rules: Vec<usize> = (0..self.rules.len()).filter(|at| self.rules[*at] == of_rule).collect();
         let choice = self.choice(8);
         if choice < 6 && !rules.is_empty() {
-            // Usually the last rule, which has the largest result.
+            // Usually selects the last of these rules, because its result is the largest.
             let back = if choice < 4 { 0 } else { self.choice(rules.len()) };
             return format!("r{}", rules[rules.len() - 1 - back]);
         }

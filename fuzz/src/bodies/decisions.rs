@@ -14,10 +14,10 @@ pub fn body(data: &[u8]) {
     let Ok(Value::Array(steps)) = serde_json::from_slice(data) else { return };
     let mut hub = Hub::new();
     base().iter().for_each(|object| hub.object(object));
-    let takes = |step: &Value| {
+    let is_used = |step: &Value| {
         !step.is_object() || matches!(step["kind"].as_str(), Some("Placement" | "PlacementDecision"))
     };
-    hub.steps(&steps, takes, is_exact);
+    hub.steps(&steps, is_used, is_exact);
     hub.write();
     is_exact(&hub);
     hub.wait(3_600_000);

@@ -62,7 +62,7 @@ fn cluster(index: usize) -> String {
     format!("cluster-{index:02}")
 }
 
-/// The annotation with the level of detail, and the entries of the clusters.
+/// The level of detail, and the entries of the clusters, from the annotations.
 type SyncAnnotation = Option<(String, Vec<Synced>)>;
 
 /// Folds the statuses; `None` if other annotations leave no room.

@@ -33,7 +33,7 @@ use model::placement_of;
 pub(super) const CONTROLLER: &str = "kuadrant.io/policy-sync";
 /// The prefix of namespaces on the spokes.
 pub(super) const PREFIX: &str = "kuadrant-";
-/// The kind of policy that has a schema.
+/// The policy kind whose CustomResourceDefinition has a schema.
 const TYPED: &str = "AuthPolicy";
 /// The time of the first lists. Not zero, because a time of zero means never.
 const START: i64 = 1_000_000_000_000;
@@ -61,7 +61,7 @@ pub(super) struct Hub {
 }
 
 impl Hub {
-    /// An empty hub that was listed long ago.
+    /// A hub without objects, whose initial lists ended long ago.
     pub(super) fn new() -> Self {
         let mirror = Mirror::new(ControllerName::new(CONTROLLER));
         mirror.change(found::work_schema(WorkSchema::FULL), Moment(START));
@@ -84,20 +84,20 @@ impl Hub {
         }
     }
 
-    /// Applies the `steps` that `takes` accepts, and calls `look` before each write and at the end.
-    pub(super) fn steps(&mut self, steps: &[Value], takes: impl Fn(&Value) -> bool, look: impl Fn(&Self)) {
-        for step in steps.iter().take(STEPS).filter(|step| takes(step)) {
+    /// Applies the `steps` that `filter` accepts, and calls `check` before each write and at the end.
+    pub(super) fn steps(&mut self, steps: &[Value], filter: impl Fn(&Value) -> bool, check: impl Fn(&Self)) {
+        for step in steps.iter().take(STEPS).filter(|step| filter(step)) {
             match step {
                 Value::Number(milliseconds) => self.wait(milliseconds.as_i64().unwrap_or_default()),
                 Value::String(word) if word == "write" => {
-                    look(self);
+                    check(self);
                     self.write();
                 }
                 Value::Object(_) => self.object(step),
                 _ => {}
             }
         }
-        look(self);
+        check(self);
     }
 
     pub(super) fn wait(&mut self, milliseconds: i64) {
@@ -109,19 +109,19 @@ impl Hub {
         let mut object = object.clone();
         normalize(&mut object);
         let fields = object.as_object_mut().expect("an object has fields");
-        let goes = fields.remove("deleted") == Some(json!(true));
+        let is_deleted = fields.remove("deleted") == Some(json!(true));
         fields["metadata"]["namespace"] = (&*key.namespace).into();
         fields["metadata"]["uid"] = format!("{key}-uid").into();
         if serde_json::from_str::<HubObject>(&object.to_string()).is_err() {
             return;
         }
         let address = (source, key);
-        if goes && !self.objects.contains_key(&address) {
+        if is_deleted && !self.objects.contains_key(&address) {
             return;
         }
         let before = self.objects.get(&address).and_then(|object| placement_of(&address, object));
         self.version += 1;
-        if goes {
+        if is_deleted {
             self.objects.remove(&address);
             if self.followed.contains(&address.0) {
                 let (source, key) = address.clone();
@@ -236,8 +236,8 @@ impl Hub {
         }
     }
 
-    pub(super) fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
-        look(self.mirror.read().view(Moment(self.now)))
+    pub(super) fn see<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {
+        read(self.mirror.read().view(Moment(self.now)))
     }
 
     /// All keys of the controller.

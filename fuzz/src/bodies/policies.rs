@@ -1,9 +1,8 @@
 //! Plans the works of any objects. The input is a list of steps.
 //!
-//! Copies stay within their mapped namespace and the clusters of their Gateways. A copy has the policy's spec
-//! with the matching patches and no other changes. A Gateway is copied with exactly the TLS Secrets that it
-//! may use. No work exceeds its size limit, equal hubs have equal plans, and after writing, nothing is left
-//! to write.
+//! Copies stay within their downstream namespace and the clusters of their Gateways. A copy has the policy's spec, with
+//! the matching overrides and no other changes. A Gateway is copied with exactly the TLS Secrets that it may use. No
+//! work exceeds its size limit, equal hubs have equal plans, and after writing, nothing is left to write.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -74,9 +73,9 @@ fn within_placement(hub: &Hub, origin: &Origin, plan: &WorksPlan) {
             && (origin.as_gateway().is_none() || key == origin.object())
     });
     let placed: BTreeSet<String> = gateways.flat_map(|(_, key)| hub.placed(key)).collect();
-    let there = hub.clusters_of(origin, |_| true);
+    let clusters = hub.clusters_of(origin, |_| true);
     for (cluster, outcome) in &plan.outcomes {
-        let kept = matches!(outcome, Outcome::Kept(_)) && there.contains(&*cluster.0);
+        let kept = matches!(outcome, Outcome::Kept(_)) && clusters.contains(&*cluster.0);
         assert!(kept || placed.contains(&*cluster.0), "{origin} is not placed on {cluster}: {outcome:?}");
     }
 }
@@ -111,7 +110,8 @@ fn is_whole<'w>(
     (companions.iter().map(|manifest| &manifest.0).collect(), &copy.0)
 }
 
-/// The valid parameters of the class of the Gateway `key`; `None` if the class belongs to another controller.
+/// The valid parameters of the class of the Gateway `key`. `None` if the parameters are missing or invalid, or if the
+/// class belongs to another controller.
 fn params(hub: &Hub, key: &ObjectKey) -> Option<Params> {
     let class = hub.objects.get(&(GATEWAYS.all(), key.clone()))?["spec"]["gatewayClassName"].as_str()?;
     let spec = &hub.objects.get(&(CLASSES.all(), ObjectKey::new("", class)))?["spec"];

@@ -33,9 +33,9 @@ pub fn body(data: &[u8]) {
     assert!(answers.len() <= choices.len(), "more results than choices");
     for answer in answers {
         let path = &answer["path"];
-        let is_there = |other: &&Value| other["path"] == *path;
+        let has_same_path = |other: &&Value| other["path"] == *path;
         assert!(
-            all["answers"].as_array().expect("a list").iter().any(|other| is_there(&other)),
+            all["answers"].as_array().expect("a list").iter().any(|other| has_same_path(&other)),
             "{path} does not exist"
         );
     }

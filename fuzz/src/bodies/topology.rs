@@ -74,8 +74,8 @@ fn holds(json: &Value) {
     let (nodes, links): (BTreeSet<&str>, BTreeSet<Vec<&str>>) =
         (nodes.into_iter().collect(), links.into_iter().collect());
     assert!(links.iter().flatten().all(|end| nodes.contains(end)), "a link has an unknown node");
-    let goes = |path: &Vec<&str>| path.windows(2).all(|pair| links.contains(pair));
-    assert!(paths.iter().all(goes), "a path has an unknown link");
+    let has_known_links = |path: &Vec<&str>| path.windows(2).all(|pair| links.contains(pair));
+    assert!(paths.iter().all(has_known_links), "a path has an unknown link");
     let counts: BTreeSet<&str> = list("policies")
         .iter()
         .filter(|policy| policy["counts"] == true)

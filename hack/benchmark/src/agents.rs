@@ -1,5 +1,5 @@
-//! Writes the statuses of works in place of the agents: everything is applied and enforced, with messages of 64
-//! bytes.
+//! Writes the statuses of works in place of the work agents. Each status reports that the copy is applied and enforced,
+//! and each message has 64 bytes.
 
 use anyhow::{Context, Result};
 use kube::ResourceExt;

@@ -1,5 +1,5 @@
-//! The baseline of a review: a webhook with the controller's TLS server that allows every object, unchanged or
-//! with a constant patch.
+//! The baseline of reviews: a webhook that allows every object, unchanged or with a constant patch. It uses the
+//! controller's TLS server.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::documents::Kind;
 
-/// Maximum size of a review, as in the controller.
+/// Maximum size of a request body in bytes, as in the controller.
 const BODY: usize = 8 << 20;
 /// The kind of configuration for mutating webhooks.
 pub(super) const MUTATING: &str = "MutatingWebhookConfiguration";

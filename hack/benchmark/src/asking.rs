@@ -24,7 +24,7 @@ use super::sample::Sample;
 const OBJECTS: usize = 64;
 /// Queries per turn. Within a turn, no other engine uses the processor's caches.
 const TURN: usize = 50;
-/// Number of turns at the beginning that do not count.
+/// Number of turns at the beginning that are not measured.
 const WARM_UP: usize = 4;
 
 /// Package and query of admission policies.
@@ -39,7 +39,7 @@ pub(super) enum Query {
     Deny,
     /// The whole review of a pod, from request body to response body.
     Review,
-    /// The review of an Ingress whose host another Ingress has. Contains the number of Ingresses.
+    /// The review of an Ingress with the same host as another Ingress. The field is the number of Ingresses.
     ReviewOfIngress(usize),
 }
 
@@ -150,7 +150,7 @@ impl QueryArm {
         match self.question {
             Query::Placement => match evaluation::evaluate(&self.snapshot, value, value)? {
                 PlacementDecision::Placed(placed) if placed != *value => Ok(placed),
-                said => bail!("the app is not placed: {said:?}"),
+                other => bail!("the app is not placed: {other:?}"),
             },
             Query::Deny => {
                 let denied = self.snapshot.query_value(ADMISSION.0, ADMISSION.1, &value.clone().into())?;

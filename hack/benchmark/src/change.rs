@@ -2,8 +2,8 @@
 //! number of requests.
 //!
 //! Raw bursts send the same patches to the same works. No controller runs during the bursts, because a controller would
-//! revert the patches. After each burst, a second burst restores the works, and is measured as well. Both measurements
-//! end when the harness's watch delivers the last changed work.
+//! revert the patches. After each burst, a second burst restores the works, and is measured as well. The measurements
+//! of the controller and of the raw bursts end when the harness's watch delivers the last changed work.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -79,7 +79,8 @@ pub(super) async fn measure(hub: &mut MeasuredHub, turns: usize, changes: usize)
     ])
 }
 
-/// One change through the controller. The time starts with the response to the policy's patch.
+/// Changes a policy. Returns the time from the response to the policy's patch until the controller has changed the last
+/// work.
 async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Result<Duration> {
     let policy = index % hub.policies;
     let work = hub.scene.work(&hub.controller(), policy);
@@ -89,7 +90,7 @@ async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Res
     Ok(last.saturating_duration_since(started))
 }
 
-/// Pairs of raw bursts, one for each policy; the second burst of a pair reverts the first burst.
+/// Measures a pair of raw bursts for each policy. The second burst of a pair reverts the first burst.
 async fn raw_bursts(
     hub: &MeasuredHub,
     observer: &mut Observer,

@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use kube::Client;
 
-/// Completed requests by verb, resource and status code; floats, as counters in Prometheus metrics.
+/// Number of completed requests for each verb, resource and status code. The numbers are floats, as in Prometheus
+/// metrics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counts(BTreeMap<[String; 3], f64>);
 
-/// Resources that are not counted as writes: Leases, Events, access reviews.
+/// Resources whose requests are counted neither as writes nor as reads: Leases, Events, access reviews.
 const APART: [&str; 6] = [
     "leases",
     "events",
@@ -53,7 +54,6 @@ impl Counts {
         Self(self.0.iter().filter_map(more).collect())
     }
 
-    /// Adds other counts.
     pub(super) fn add(&mut self, others: &Self) {
         for (key, count) in &others.0 {
             *self.0.entry(key.clone()).or_default() += count;

@@ -1,8 +1,9 @@
-//! B1: cold fan-out. Everything exists except works. Measures the time from the controller's start until the last
-//! work of a policy exists.
+//! B1: cold fan-out. Everything exists except works. Measures the time from the controller's start until all works of
+//! policies exist.
 //!
-//! Both measurements end when the harness's watch delivers the last work of a policy. The controller's time includes
-//! its start, its lists, the Lease, and the works of Gateways and of access, which the raw writer does not create.
+//! The measurements of the controller and of the raw writer end when the harness's watch delivers the last of these
+//! works. The controller's time includes its start, its lists, the Lease, and the works of Gateways and of access,
+//! which the raw writer does not create.
 
 use std::time::{Duration, Instant};
 
@@ -56,7 +57,7 @@ pub(super) async fn by_raw(hub: &MeasuredHub, works: &[WorkBody], at_once: usize
     Ok(last - started)
 }
 
-/// Starts the controller, and returns it with the time until the last work of a policy exists.
+/// Starts the controller, and returns it with the time until all works of policies exist.
 pub(super) async fn by_controller(hub: &MeasuredHub) -> Result<(Duration, Controller)> {
     let mut observer = hub.observe().await?;
     let started = Instant::now();

@@ -59,11 +59,11 @@ pub(super) struct MeasuredHub {
     pub(super) topology: bool,
 }
 
-/// A work as the controller creates it, without fields of the server.
+/// A work as the controller creates it, without the fields that the API server sets.
 #[derive(Debug)]
 pub(super) struct WorkBody {
     cluster: String,
-    /// JSON, because many works are kept only to be sent.
+    /// The work as JSON, because the benchmark only sends the work and never reads its fields.
     body: Vec<u8>,
 }
 
@@ -165,7 +165,7 @@ impl MeasuredHub {
         self.policies * self.clusters.len()
     }
 
-    /// Starts the controller, and does not wait.
+    /// Starts the controller, and does not wait until it is ready.
     pub(super) fn launch(&self) -> Result<Controller> {
         self.launch_with(&self.arguments())
     }
@@ -183,8 +183,8 @@ impl MeasuredHub {
         Controller::launch(&self.binary, self.hub(), &arguments, None)
     }
 
-    /// Starts the controller, and returns it with the time until it is ready. With many works, the start takes
-    /// longer than [`MeasuredHub::quiet`] waits.
+    /// Starts the controller, and returns it with the time until it is ready. With many works, [`MeasuredHub::quiet`]
+    /// returns before the controller is ready.
     pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
         self.start_with(&self.arguments()).await
     }

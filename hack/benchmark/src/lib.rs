@@ -16,8 +16,8 @@
 //! report         the table, and results.json
 //! ```
 //!
-//! The two *arms* of a comparison, baseline and controller, take turns on the same hub. So other load on the
-//! machine affects both.
+//! The two *arms* of a comparison, baseline and controller, take turns on the same hub. So other load on the machine
+//! affects both arms.
 
 mod agents;
 mod allowing;

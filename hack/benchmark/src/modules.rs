@@ -11,7 +11,8 @@ const PLACEMENT: (&str, &str) = ("pci.rego", include_str!("../../../docs/example
 
 const EXEC: (&str, &str) = ("exec.rego", include_str!("../../../docs/examples/rego/gates/exec.rego"));
 
-/// The first two published examples, corrected: the published texts lack the import and a namespace.
+/// The first two published examples for OPA's former kubernetes-policy-controller. The import of `data.k8s.matches` and
+/// the namespace are added, because the published texts lack them.
 const PUBLISHED: [(&str, &str); 2] = [
     (
         "image-pull-policy.rego",
@@ -74,7 +75,7 @@ deny[{{
 }}] {{
 	matches[["pods", namespace, name, pod]]
 	{wrong}
-	message := sprintf("%s has not the label that it should have", [name])
+	message := sprintf("%s lacks a required label", [name])
 }}
 "#
         );
@@ -83,13 +84,13 @@ deny[{{
     published.into_iter().take(count).chain(of_labels).collect()
 }
 
-/// The labels that pods need if there is this number of deny policies.
+/// The keys of the labels that the first `count` Rego policies of [`denying`] require on each pod.
 pub(super) fn owners(count: usize) -> impl Iterator<Item = String> {
     (0..count.saturating_sub(PUBLISHED.len())).step_by(3).map(|number| format!("owner-{number:02}"))
 }
 
-/// Authorization policies with their keys in a ConfigMap. The first policy is published. The other policies deny reads
-/// of Secrets in namespaces that do not exist.
+/// `count` authorization policies, each with its key in a ConfigMap. The first is the documented example `exec.rego`.
+/// All other policies deny reads of Secrets in namespaces that do not exist.
 pub(super) fn authorizing(count: usize) -> Vec<(String, String)> {
     let (key, text) = EXEC;
     let of_secrets = (1..count).map(|number| {

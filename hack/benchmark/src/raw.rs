@@ -20,13 +20,12 @@ use super::report::progress;
 pub(super) const CONCURRENCIES: [usize; 5] = [8, 16, 32, 64, 128];
 /// Page sizes for lists to try.
 const PAGES: [u32; 3] = [100, 250, 500];
-/// As in the controller's requests: the server returns only metadata.
+/// The value of `Accept` with which the API server returns only metadata. The controller sends the same value.
 const METADATA_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 /// The path of the works of all clusters.
 pub(super) const WORKS: &str = "/apis/work.open-cluster-management.io/v1/manifestworks";
 
-/// A prepared request.
 pub(super) type PreparedRequest = Request<Vec<u8>>;
 
 /// Requests for the works of `cluster`.

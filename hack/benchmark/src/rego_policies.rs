@@ -86,7 +86,7 @@ pub(super) async fn set(hub: &MeasuredHub) -> Result<()> {
     apply_all(&hub.client, &clusters).await
 }
 
-/// The argument that exempts the namespaces of documents from reviews. Other rows measure reviews.
+/// The argument that exempts the namespaces of documents from reviews. Rows measure reviews only in other namespaces.
 pub(super) fn exempt() -> String {
     format!("--exempt-namespaces={}", documents::PATTERN)
 }

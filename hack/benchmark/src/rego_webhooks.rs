@@ -13,7 +13,7 @@ impl RegoWebhooks {
     pub(super) fn arguments(&self) -> Vec<String> {
         let mut arguments = self.0.arguments();
         arguments.push(format!("--rego-namespace={NAMESPACE}"));
-        // The harness also writes while no controller runs.
+        // With `Fail`, the API server would reject the harness's writes while no controller runs.
         arguments.push("--webhook-failure-policy=Ignore".to_owned());
         arguments
     }

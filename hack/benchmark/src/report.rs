@@ -17,7 +17,7 @@ pub struct Measure {
     unit: &'static str,
     goal: f64,
     holds: bool,
-    /// The values behind the result.
+    /// The values from which `value` is computed, as text.
     detail: String,
 }
 

@@ -14,12 +14,12 @@ use super::report::{Measure, progress};
 const GROWTH: usize = 10;
 /// The two numbers of deny policies.
 const POLICIES: [usize; 2] = [5, 50];
-/// Goal for the duration with ten times as many documents, as a multiple of the duration with fewer.
+/// Goal for the duration with the larger number of documents, as a multiple of the duration with the smaller number.
 const DOCUMENTS_GOAL: f64 = 1.2;
-/// Goal for the duration with ten times as many policies, as a multiple of the duration with fewer.
+/// Goal for the duration with the larger number of policies, as a multiple of the duration with the smaller number.
 const POLICIES_GOAL: f64 = 10.0;
 
-/// Measures the duration with more documents or policies, as a multiple of the duration with fewer.
+/// Measures how the duration grows with the number of documents, and with the number of policies.
 pub(super) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     let counts = [options.documents / GROWTH, options.documents];
     let [few, many] = counts.map(documents::data);

@@ -18,7 +18,7 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// hub delivers events seconds late.
 const LAST_FOLD: Duration = Duration::from_secs(2);
 /// Title of the row about the last fold.
-const LAST: &str = "last fold after watches told of the last status";
+const LAST: &str = "last fold after the watch event of the last status";
 
 /// Measures folds while all statuses change, and after the last change.
 pub(super) async fn measure(hub: &mut MeasuredHub) -> Result<Vec<Measure>> {

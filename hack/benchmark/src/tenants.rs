@@ -1,5 +1,5 @@
 //! B10: five tenants change their policies every second. These policies have the maximum size, and differ on each
-//! cluster. Measures the effect on another tenant.
+//! cluster. Measures the effect on another tenant, the *measured tenant*.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -34,8 +34,8 @@ const SPEC: usize = 371_000;
 const OVERRIDES: usize = 250_000;
 /// Interval at which each large tenant changes its policy.
 const EVERY: Duration = Duration::from_secs(1);
-/// Goal for the time until the other tenant's first work, in seconds above the time of a raw writer. The raw writer
-/// accounts for the load on the hub itself.
+/// Goal for the time until the first work of the measured tenant changes, in seconds above the time of a raw writer.
+/// The raw writer accounts for the load on the hub itself.
 const GOAL: f64 = 1.0;
 /// Number of concurrent patches of the raw writer.
 const RAW_AT_ONCE: usize = 32;
@@ -110,7 +110,7 @@ pub(super) async fn measure(hub: &mut MeasuredHub, changes: usize) -> Result<Vec
     ])
 }
 
-/// Runs `what` while the tenants change their policies.
+/// Runs `what` while the large tenants change their policies.
 async fn beside<T>(hub: &MeasuredHub, what: impl Future<Output = Result<T>>) -> Result<T> {
     let touching = async {
         for turn in 0_usize.. {
@@ -229,8 +229,7 @@ async fn touch(hub: &MeasuredHub, turn: usize) -> Result<()> {
     raw::send(&hub.client, requests.into_iter().collect::<Result<_>>()?, AT_ONCE).await.map(drop)
 }
 
-/// Changes the other tenant's policy. Returns the time from the response to this change until the first work
-/// changes.
+/// Changes the policy of the measured tenant. Returns the time from the response until the first work changes.
 async fn change(hub: &MeasuredHub, observer: &mut Observer, index: usize) -> Result<Duration> {
     let policy = index % hub.policies;
     let work = hub.scene.work(&hub.controller(), policy);

@@ -1,4 +1,4 @@
-//! Rows of the topology: time and memory of its graph and of its statuses.
+//! Rows of the topology: time and memory for its graph, and for the statuses of routes.
 
 pub(crate) mod beside;
 pub(crate) mod command;

@@ -47,7 +47,8 @@ pub(super) fn processor_time(pid: u32) -> Result<Duration> {
 }
 
 fn parse_time(stat: &str) -> Result<Duration> {
-    // The program's name is in parentheses and may contain spaces: fields are counted after it.
+    // The program's name is in parentheses and may contain spaces, so the fields are counted from the closing
+    // parenthesis.
     let (_, fields) = stat.rsplit_once(") ").context("no closing parenthesis")?;
     let ticks: f64 = fields
         .split(' ')

@@ -1,4 +1,4 @@
-//! Rows of `policy-sync web`: response times and memory of its pages.
+//! The measurements of `policy-sync web`, W1 to W6: response times and memory of its pages.
 
 pub(crate) mod gateway;
 pub(crate) mod matrix;

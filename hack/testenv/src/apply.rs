@@ -51,7 +51,7 @@ pub async fn apply_with_status(client: &Client, object: &Value) -> Result<Dynami
     apply_status(client, object).await
 }
 
-/// Deletes the object with the kind, namespace and name of `object`. Fails if it does not exist.
+/// Deletes the object with the kind, namespace and name of `object`. Fails if the object does not exist.
 pub async fn delete(client: &Client, object: &Value) -> Result<()> {
     let (api, name) = api_for(client, object).await?;
     let deleted = api.delete(&name, &DeleteParams::default()).await;

@@ -33,7 +33,7 @@ rules:
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
-    /// `create`, `patch`, `get`.
+    /// The verb, such as `create`, `patch` or `get`.
     pub verb: String,
     /// Path and query.
     #[serde(rename = "requestURI", default)]
@@ -96,7 +96,7 @@ impl Request {
     }
 }
 
-/// Parsed part of an audit log, so that each line is read only once.
+/// The part of an audit log that is already parsed, so that each line is parsed only once.
 #[derive(Debug, Default)]
 pub(crate) struct Log(Mutex<Lines>);
 
@@ -124,7 +124,7 @@ impl Log {
     }
 }
 
-/// Object requests of `user` to `plane` in order, without watches and access reviews. An incomplete last line is
+/// Requests of `user` for objects of `plane` in order, without watches and access reviews. An incomplete last line is
 /// skipped.
 pub fn requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     let mut requests = all_requests_of(plane, user)?;
@@ -133,7 +133,7 @@ pub fn requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     Ok(requests)
 }
 
-/// All requests of `user`, with access reviews and watches. A watch appears once or twice.
+/// All requests of `user`, with access reviews and watches. A watch appears when it starts, and again when it ends.
 pub fn all_requests_of(plane: &ControlPlane, user: &str) -> Result<Vec<Request>> {
     let path = plane.directory().join(LOG_FILE);
     plane.audit().requests_of(&path, user).with_context(|| format!("reading {}", path.display()))

@@ -30,7 +30,7 @@ pub const TOKEN: &str = "a-token-that-nobody-guesses";
 pub struct Authorization(TempDir);
 
 impl Authorization {
-    /// Writes the files for the controller at `webhooks`, whose certificate must be in files.
+    /// Writes the files for the controller at `webhooks`. The webhooks must use a certificate in files.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub fn code(text: &str) -> String {
     }
 }
 
-/// Compares section `name` of the page that contains it with `table`, or updates it.
+/// Compares the section `name` in `docs/reference/bad-input` with `table`, or replaces the section.
 ///
 /// # Errors
 ///

@@ -25,13 +25,13 @@ use crate::published;
 /// Paths of the control plane's programs and of the Gateway API's CRDs.
 #[derive(Debug, Clone)]
 pub struct Binaries {
-    /// `etcd`
+    /// Path of `etcd`.
     pub etcd: PathBuf,
-    /// `kube-apiserver`
+    /// Path of `kube-apiserver`.
     pub kube_apiserver: PathBuf,
-    /// `kube-controller-manager`
+    /// Path of `kube-controller-manager`.
     pub kube_controller_manager: PathBuf,
-    /// `kubectl`
+    /// Path of `kubectl`.
     pub kubectl: PathBuf,
     /// A directory with the Gateway API's CRDs of the standard channel, one YAML file each.
     pub gateway_api: PathBuf,
@@ -46,9 +46,9 @@ pub fn directory() -> PathBuf {
 /// Tools that test and document the chart.
 #[derive(Debug, Clone)]
 pub struct ChartTools {
-    /// `helm`
+    /// Path of `helm`.
     pub helm: PathBuf,
-    /// `helm-docs`
+    /// Path of `helm-docs`.
     pub helm_docs: PathBuf,
 }
 
@@ -86,7 +86,7 @@ pub async fn chart_tools() -> Result<ChartTools> {
     .await
 }
 
-/// Builds `crane` if needed, which serves images from this machine.
+/// Builds `crane`, a registry for images on this machine, if needed.
 ///
 /// # Errors
 ///
@@ -113,7 +113,7 @@ pub async fn opa_cases() -> Result<PathBuf> {
     blocking(go::opa_cases).await
 }
 
-/// Builds `vale` if needed, which checks the prose of documentation and comments.
+/// Builds `vale`, which checks the prose of documentation and comments, if needed.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ pub async fn vale() -> Result<PathBuf> {
     blocking(|| built(&made_directory()?, &go::VALE)).await
 }
 
-/// Builds `yaml-reader` if needed, which reads YAML as kubectl does.
+/// Builds `yaml-reader`, which reads YAML as kubectl does, if needed.
 ///
 /// # Errors
 ///
@@ -140,7 +140,7 @@ pub async fn yaml_cases() -> Result<PathBuf> {
     blocking(go::yaml_cases).await
 }
 
-/// Downloads axe-core's script if needed, which checks the accessibility of pages.
+/// Downloads axe-core's script, which checks the accessibility of pages, if needed.
 ///
 /// # Errors
 ///

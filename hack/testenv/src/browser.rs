@@ -192,9 +192,9 @@ impl Browser {
 
     /// Asserts that the page loaded resources only from `pages`, and that the console is empty.
     pub async fn is_quiet(&self, pages: &Pages) {
-        let asked =
+        let names =
             self.script("return performance.getEntriesByType('resource').map(entry => entry.name)").await;
-        for name in asked.as_array().unwrap() {
+        for name in names.as_array().unwrap() {
             let name = name.as_str().unwrap();
             let is_own = name.starts_with(&format!("http://{}/", pages.host));
             assert!(is_own || name.starts_with("data:"), "{name}");

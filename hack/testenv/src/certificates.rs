@@ -68,8 +68,8 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// Signs a certificate for a server on 127.0.0.1. It is valid for clients too, because etcd uses the certificate to
-    /// connect to itself.
+    /// Signs a certificate for a server on 127.0.0.1. The certificate is valid for clients, too, because etcd uses it
+    /// to connect to itself.
     pub fn server(&self, name: &str) -> Result<Identity> {
         self.server_with(parameters(name, None))
     }

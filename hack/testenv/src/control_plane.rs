@@ -123,7 +123,7 @@ impl ControlPlane {
         &self.audit
     }
 
-    /// The directory that starts further programs, which end with this control plane.
+    /// The runtime directory, which starts further programs. These programs end with this control plane.
     pub fn runtime_directory(&self) -> &RuntimeDirectory {
         &self.runtime_directory
     }

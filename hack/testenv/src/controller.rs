@@ -52,7 +52,8 @@ impl Controller {
         Ok(controller)
     }
 
-    /// Starts `binary` with the rights of `user`, by default an administrator. Does not wait.
+    /// Starts `binary` with the rights of `user`, by default an administrator. Does not wait until the controller is
+    /// ready.
     ///
     /// # Errors
     ///
@@ -64,7 +65,8 @@ impl Controller {
         Self::spawn(binary, hub, arguments, (&name, user, &kubeconfig), &[])
     }
 
-    /// Starts `binary` as an administrator with trace logs of the controller and its libraries. Does not wait.
+    /// Starts `binary` as an administrator with trace logs of the controller and its libraries. Does not wait until the
+    /// controller is ready.
     ///
     /// # Errors
     ///
@@ -76,7 +78,7 @@ impl Controller {
         Self::spawn(binary, hub, arguments, (&name, user, &kubeconfig), &[("RUST_LOG", "trace")])
     }
 
-    /// Starts `binary` with a connection to `hub` through a proxy. Does not wait.
+    /// Starts `binary` with a connection to `hub` through a proxy. Does not wait until the controller is ready.
     ///
     /// # Errors
     ///
@@ -202,8 +204,8 @@ impl Controller {
         Ok(self.requests(hub)?.into_iter().filter(counts).collect())
     }
 
-    /// Waits until the controller has not written to `hub` for longer than any of its delays. Returns all its
-    /// writes.
+    /// Waits until the controller has not written to `hub` for longer than any of the controller's delays. Returns all
+    /// writes of the controller.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ pub const HOSTILE_TENANT: &str = "mob";
 /// The label that a hostile spoke flips on its ManagedCluster.
 pub const REGION: &str = "region";
 
-/// Strings that a reader could misinterpret as another type.
+/// Strings that a parser could misinterpret as another type.
 const SUSPECT: [&str; 16] = [
     "",
     "[]",

@@ -18,7 +18,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// The header with this lowercase name, or empty text.
+    /// The value of the header with this lowercase name. Empty if the header is missing.
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map(String::as_str).unwrap_or_default()
     }

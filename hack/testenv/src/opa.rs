@@ -104,7 +104,7 @@ impl Opa {
     /// Returns an error if the client cannot be created.
     pub fn client(&self) -> Result<Client> {
         let mut config = Config::new(self.url().parse()?);
-        // Only the controller's trust in the certificate is under test, not this client's.
+        // Tests check how the controller verifies the certificate, not how this client does.
         config.accept_invalid_certs = true;
         config.auth_info = AuthInfo { token: self.token.clone().map(Into::into), ..AuthInfo::default() };
         Ok(Client::try_from(config)?)

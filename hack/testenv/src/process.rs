@@ -180,7 +180,7 @@ impl Server {
         &self.log
     }
 
-    /// The exit status, or `None` while it runs.
+    /// The exit status, or `None` while the server runs.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         self.child.try_wait().with_context(|| format!("reading the state of {}", self.name))
     }

@@ -31,7 +31,7 @@ use crate::certificates::User;
 /// The request or event at which the fault occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// `create`, `patch`, `delete`, `get`, `list`, or `event` for an event of a watch.
+    /// The verb of the request: `create`, `patch`, `delete`, `get` or `list`. `event` for an event of a watch.
     pub verb: &'static str,
     /// The plural name of the kind.
     pub resource: &'static str,
@@ -125,7 +125,7 @@ impl Proxy {
         fs::write(&kubeconfig, access.to_string()).context("writing a kubeconfig")?;
         let router = Router::new().fallback(serve).with_state(shared.clone());
         let serving = tokio::spawn(async move {
-            // Ends when the proxy is dropped. Clients see earlier errors.
+            // The server runs until the proxy is dropped. If it fails earlier, requests of clients fail, too.
             let _ = axum::serve(listener, router).await;
         });
         Ok(Self { shared, kubeconfig, user, serving: serving.abort_handle() })
@@ -204,7 +204,7 @@ fn verb_and_resource(request: &Request) -> (&'static str, String) {
 
 async fn forward(shared: &Shared, request: Request) -> Result<Response, Response> {
     let (mut head, body) = request.into_parts();
-    // Hop-by-hop headers.
+    // Removes hop-by-hop headers.
     for name in ["host", "connection", "content-length", "transfer-encoding"] {
         head.headers.remove(name);
     }

@@ -154,7 +154,7 @@ pub async fn token(client: &Client, namespace: &str, name: &str, audiences: &[&s
     made.status.and_then(|status| status.token).context("no token")
 }
 
-/// Reviews whether `client` has a permission; the namespace `""` means all.
+/// Reviews whether `client` has a permission; the namespace `""` means all namespaces.
 ///
 /// # Errors
 ///

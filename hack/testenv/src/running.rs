@@ -59,7 +59,7 @@ impl Running {
     /// # Panics
     ///
     /// Never: the thread that holds the lock does not panic.
-    pub fn said(&self) -> Vec<String> {
+    pub fn stderr_lines(&self) -> Vec<String> {
         self.stderr.lock().unwrap().clone()
     }
 

@@ -314,7 +314,8 @@ impl<'h> Tenant<'h> {
         Ok(self.get(object).await?.metadata.annotations.unwrap_or_default())
     }
 
-    /// Waits until `controller` has not written for longer than any of its delays. Returns all its writes.
+    /// Waits until `controller` has not written for longer than any of the controller's delays. Returns all writes of
+    /// the controller.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ use crate::running::Running;
 pub struct Pages {
     /// The server's process.
     pub process: Running,
-    /// `127.0.0.1:<port>`.
+    /// The address of the server, `127.0.0.1:<port>`.
     pub host: String,
     /// The key in the printed address, after `?key=`.
     pub key: String,

@@ -31,8 +31,8 @@ struct Files {
     folder: TempDir,
 }
 
-/// Requests the audit from a controller at `port` with `token`. `authority` is the CA certificate of its server,
-/// as PEM.
+/// Requests the audit from a controller at `port` with `token`. `authority` is the CA certificate of the controller's
+/// server, as PEM.
 ///
 /// # Errors
 ///

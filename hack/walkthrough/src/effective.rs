@@ -51,12 +51,13 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
     apply(&demo.spoke("us-1")?, &sync::theirs()).await?;
     let fold = enforced(demo, 1).await?;
     let entry = fold.entries.iter().find(|entry| &*entry.cluster.0 == "us-1").context("no entry for us-1")?;
-    let said = entry.conditions.iter().find(|condition| condition.condition_type == ENFORCED);
-    let said =
-        said.and_then(|condition| condition.message.as_deref()).context("no message of Enforced for us-1")?;
+    let enforced = entry.conditions.iter().find(|condition| condition.condition_type == ENFORCED);
+    let message = enforced
+        .and_then(|condition| condition.message.as_deref())
+        .context("no message of Enforced for us-1")?;
     ensure!(
-        said.contains(&format!("{DOWNSTREAM}/ours")),
-        "the message does not name the local policy: {said}"
+        message.contains(&format!("{DOWNSTREAM}/ours")),
+        "the message does not name the local policy: {message}"
     );
     let mut expected = above("eu-1", "");
     expected.extend(rules(100));
@@ -65,7 +66,7 @@ async fn after(demo: &Demo, report: &Report) -> Result<()> {
     expected.extend([
         "    no policy of the hub is in force".to_owned(),
         format!(
-            "    RateLimitPolicy {SHOP}/limits: Overridden: it is overridden by a policy that was created on the cluster: {said}"
+            "    RateLimitPolicy {SHOP}/limits: Overridden: it is overridden by a policy that was created on the cluster: {message}"
         ),
         String::new(),
     ]);

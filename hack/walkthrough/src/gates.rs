@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::demo::Demo;
 use super::look;
-use super::placement::{POLICIES, said};
+use super::placement::{POLICIES, status_of};
 use super::report::Report;
 
 /// The namespace of the teams' objects.
@@ -64,8 +64,8 @@ async fn write_policies(hub: &Client, report: &Report) -> Result<()> {
     }
     apply(hub, &policies("deny")).await?;
     let found = look::there(hub, "the policies are loaded", &policies("deny"), |object| {
-        let said = said(object.annotations());
-        ensure!(said["status"] == "ok", "the result is {said}");
+        let status = status_of(object.annotations());
+        ensure!(status["status"] == "ok", "the result is {status}");
         Ok(())
     })
     .await?;
@@ -73,7 +73,7 @@ async fn write_policies(hub: &Client, report: &Report) -> Result<()> {
     report.print_result(
         "they are loaded, and the API server sends reviews only for Pods, Ingresses and Services:",
     );
-    report.excerpt(&said(found.annotations()));
+    report.excerpt(&status_of(found.annotations()));
     Ok(())
 }
 
@@ -119,9 +119,9 @@ async fn take_a_host(hub: &Client, report: &Report) -> Result<()> {
     let events: Api<Event> = Api::namespaced(hub.clone(), SHOP);
     wait::until("an Event AdmissionDenied exists", LIMIT, || async {
         let events = events.list(&ListParams::default()).await?.items.into_iter();
-        let mut told = events.filter(|event| event.reason.as_deref() == Some("AdmissionDenied"));
-        let told = told.find_map(|event| event.message).context("no such Event")?;
-        ensure!(told == words, "{told}");
+        let mut denials = events.filter(|event| event.reason.as_deref() == Some("AdmissionDenied"));
+        let message = denials.find_map(|event| event.message).context("no such Event")?;
+        ensure!(message == words, "{message}");
         Ok(())
     })
     .await?;
@@ -170,14 +170,14 @@ async fn warn_only(demo: &Demo, hub: &Client, report: &Report) -> Result<()> {
     apply(hub, &policies("warn")).await?;
     report.print("annotation kuadrant.io/enforcement: warn");
     let words = "Warning: load-balancers: shop would have 3 load balancers, 2 are allowed";
-    let told = wait::until("kubectl shows the warning", LIMIT, || async {
-        let told = kubectl(demo, &["create", "-f", "-", "--dry-run=server"], &balancer("three"))?;
-        ensure!(told.contains(words), "{told}");
-        Ok(told)
+    let output = wait::until("kubectl shows the warning", LIMIT, || async {
+        let output = kubectl(demo, &["create", "-f", "-", "--dry-run=server"], &balancer("three"))?;
+        ensure!(output.contains(words), "{output}");
+        Ok(output)
     })
     .await?;
     report.print("$ kubectl create -f three.yaml --dry-run=server");
-    report.excerpt(&told.trim().into());
+    report.excerpt(&output.trim().into());
     apply(hub, &balancer("three")).await?;
     report.print_result("and the third is created");
     Ok(())

@@ -1,4 +1,4 @@
-//! Demos on real servers in which every step is checked. They show policy sync from a hub to two spokes,
+//! Demos on real servers. The result of every step is checked. The demos show policy sync from a hub to two spokes,
 //! placement by Rego policies, admission and authorization by Rego policies, and the web page of a fleet.
 //!
 //! ```text

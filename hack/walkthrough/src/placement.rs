@@ -30,7 +30,7 @@ const CONTROLLER: &str = "kuadrant.io/policy-sync";
 const FLEET: &str = "fleet";
 /// The namespace of the apps.
 const SHOP: &str = "shop";
-/// Annotation of an app: its clusters, and their shares of its replicas.
+/// Annotation of an app: the clusters of the app, and the share of the replicas on each cluster.
 const PREFERENCES: &str = "federation.kubernetes.io/replica-set-preferences";
 /// Annotation of an app: the part of the preferences that a Rego policy has set.
 const PLACED: &str = "kuadrant.io/placed-by-policy";
@@ -109,15 +109,15 @@ fn policy(text: &str) -> Value {
 async fn until_status(hub: &Client, status: &str) -> Result<Value> {
     let what = format!("the policy's status is {status}");
     let found = look::there(hub, &what, &policy(PCI), |object| {
-        let said = said(object.annotations());
-        ensure!(said["status"] == status, "the result is {said}");
+        let found = status_of(object.annotations());
+        ensure!(found["status"] == status, "the result is {found}");
         Ok(())
     })
     .await?;
-    Ok(said(found.annotations()))
+    Ok(status_of(found.annotations()))
 }
 
-pub(super) fn said(annotations: &BTreeMap<String, String>) -> Value {
+pub(super) fn status_of(annotations: &BTreeMap<String, String>) -> Value {
     annotations.get(STATUS).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 

@@ -113,10 +113,10 @@ async fn configure(demo: &Demo, report: &Report) -> Result<()> {
     report.print("Placement shop/everywhere; its decisions: eu-1, us-1");
     for kind in ["Accepted", "PoliciesResolved"] {
         let what = format!("GatewayClass multi-cluster is {kind}");
-        let said = |class: &_| look::condition(class, kind).unwrap_or_else(|| "nothing".into());
+        let condition = |class: &_| look::condition(class, kind).unwrap_or_else(|| "nothing".into());
         look::there(&hub, &what, &class(), |class| {
-            let said = said(class);
-            ensure!(said.starts_with("True"), "the result is {said}");
+            let text = condition(class);
+            ensure!(text.starts_with("True"), "the result is {text}");
             Ok(())
         })
         .await?;
@@ -222,8 +222,8 @@ async fn read_the_gateway(demo: &Demo, report: &Report) -> Result<()> {
 /// Waits until the Gateway is programmed on both spokes.
 pub(super) async fn programmed(demo: &Demo) -> Result<DynamicObject> {
     look::there(&demo.hub()?, "the Gateway is programmed on both spokes", &gateway(), |gateway| {
-        let said = look::condition(gateway, "Programmed").unwrap_or_else(|| "nothing".into());
-        ensure!(said.starts_with("True"), "the result is {said}");
+        let text = look::condition(gateway, "Programmed").unwrap_or_else(|| "nothing".into());
+        ensure!(text.starts_with("True"), "the result is {text}");
         ensure!(addressed(gateway) == SPOKES, "its addresses are {}", gateway.data["status"]["addresses"]);
         Ok(())
     })
@@ -299,7 +299,7 @@ async fn change_the_policy(demo: &Demo, report: &Report) -> Result<()> {
     apply(&demo.hub()?, &policy(100)).await?;
     try_join_all(SPOKES.map(|spoke| policy_arrives(demo, report, spoke, 100))).await?;
     let fold = look::folded(&demo.hub()?, "both spokes report the new limit", &policy(100), |fold| {
-        let current = |entry: &_| answered(entry) == Some(2);
+        let current = |entry: &_| reported_generation(entry) == Some(2);
         ensure!(fold.summary.pending == 0, "the report is {:?}", fold.summary);
         ensure!(fold.entries.iter().all(current), "a spoke still reports the old limit");
         Ok(())
@@ -317,7 +317,7 @@ async fn differ_on_a_cluster(demo: &Demo, report: &Report) -> Result<()> {
     policy_arrives(demo, report, "us-1", 50).await?;
     policy_arrives(demo, report, "eu-1", 100).await?;
     let fold = look::folded(&demo.hub()?, "us-1 reports its own limit", &differing, |fold| {
-        let generations: Vec<_> = fold.entries.iter().map(answered).collect();
+        let generations: Vec<_> = fold.entries.iter().map(reported_generation).collect();
         ensure!(fold.summary.pending == 0, "the report is {:?}", fold.summary);
         ensure!(generations == [Some(2), Some(3)], "the generations are {generations:?}");
         Ok(())
@@ -336,7 +336,7 @@ pub(super) fn differing() -> Value {
     differing
 }
 
-fn answered(entry: &Synced) -> Option<i64> {
+fn reported_generation(entry: &Synced) -> Option<i64> {
     entry.fields.get("generation")?.as_i64()
 }
 

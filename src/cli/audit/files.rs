@@ -93,14 +93,14 @@ impl Object {
     }
 }
 
-/// The kind that Rego policies refer to as `name`, among the kinds of `objects`. If several kinds have this plural,
-/// kinds of Kubernetes take precedence.
-fn called<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
+/// The kind that Rego policies refer to as `name`, among the kinds of `objects`. If several kinds have the plural
+/// `name`, built-in kinds of Kubernetes take precedence.
+fn kind_by_alias<'o>(objects: &'o [Object], name: &str) -> Option<&'o GroupResource> {
     let alias = DEFAULT_ALIAS.split_once('=').filter(|(alias, _)| *alias == name);
     let name = alias.map_or(name, |(_, resource)| resource);
     let kinds = objects.iter().map(|object| &object.gvr.kind);
-    let called = kinds.filter(|kind| name == &*kind.resource || name == kind.to_string());
-    called.min_by_key(|kind| {
+    let matching = kinds.filter(|kind| name == &*kind.resource || name == kind.to_string());
+    matching.min_by_key(|kind| {
         let is_of_kubernetes = !kind.group.contains('.') || kind.group.ends_with(".k8s.io");
         (!kind.group.is_empty(), !is_of_kubernetes, *kind)
     })
@@ -119,7 +119,7 @@ fn snapshot(
     let mut kinds = BTreeMap::new();
     for name in bundle.reads().union(&denies.kinds) {
         let (mut below, mut namespaces) = (BTreeMap::new(), BTreeMap::<&str, BTreeMap<Value, Value>>::new());
-        let Some(kind) = called(objects, name) else { continue };
+        let Some(kind) = kind_by_alias(objects, name) else { continue };
         names.entry(kind.clone()).or_default().insert(name.clone());
         for object in objects.iter().filter(|object| object.gvr.kind == *kind) {
             let at = match object.namespace.as_str() {

@@ -29,12 +29,12 @@ struct BashWords {
     words: Vec<OsString>,
     /// The index of the word at the cursor.
     index: usize,
-    /// The start of the word at the cursor, which bash does not replace.
+    /// The first part of the word at the cursor. bash keeps this part and replaces the rest of the word.
     before: String,
 }
 
 impl BashWords {
-    /// Joins the `words` that bash has split. `index` is the word at the cursor.
+    /// Joins the `words` that bash has split. `index` is the index of the word at the cursor.
     fn joined(words: &[OsString], index: usize) -> Self {
         let mut joined = Self { words: Vec::new(), index: 0, before: String::new() };
         let mut goes_on = false;

@@ -28,8 +28,8 @@ pub(super) struct ElectionArguments {
         help_heading = HEADING
     )]
     leader_elect: bool,
-    /// Namespace of the controller, for the Lease and the topology. Default: the pod's, or that of the kubeconfig's
-    /// context.
+    /// Namespace of the controller, for the Lease and the topology. Default: the namespace of the pod, or of the
+    /// kubeconfig's context.
     #[arg(long, value_name = "NAMESPACE", help_heading = HEADING)]
     leader_elect_namespace: Option<String>,
     /// Time since the last renewal after which another replica takes over the Lease, in whole seconds.

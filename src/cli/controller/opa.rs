@@ -51,7 +51,7 @@ impl OpaArguments {
     }
 
     /// Whether an OPA is configured.
-    pub(in crate::cli) fn is_there(&self) -> bool {
+    pub(in crate::cli) fn is_configured(&self) -> bool {
         self.opa_url.is_some()
     }
 }

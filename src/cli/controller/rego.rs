@@ -116,7 +116,7 @@ impl RegoArguments {
             );
             return Ok(None);
         }
-        let metrics = metrics.filter(|_| self.opa.is_there()).map(OpaMetrics::new);
+        let metrics = metrics.filter(|_| self.opa.is_configured()).map(OpaMetrics::new);
         let metrics = metrics.transpose().context("cannot set up metrics")?;
         Ok(Some(Settings {
             namespaces,

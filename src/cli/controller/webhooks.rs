@@ -80,8 +80,8 @@ pub(super) struct WebhookArguments {
 /// The arguments that exempt objects from Rego policies.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct ExemptArguments {
-    /// Namespaces whose objects are never reviewed, in addition to the controller's and those of Rego policies; `*`
-    /// matches any text.
+    /// Namespaces whose objects are never reviewed, in addition to the namespaces of the controller and of Rego
+    /// policies. `*` matches any text. A value replaces the default.
     #[arg(
         long,
         value_delimiter = ',',
@@ -205,8 +205,9 @@ impl PreparedWebhooks {
         };
         let listener = listen(address).with_context(|| format!("cannot listen on {address}"))?;
         info!(address = %listener.local_addr()?, "listening for reviews");
-        let asked = (loading.loaded(), rego_metrics.clone());
-        let mut router = webhooks::router(AdmissionWebhooks::new(asked.clone(), reporters, metrics.clone()));
+        let policies = (loading.loaded(), rego_metrics.clone());
+        let mut router =
+            webhooks::router(AdmissionWebhooks::new(policies.clone(), reporters, metrics.clone()));
         if let Some(auditing) = &flow.auditing {
             let audit =
                 Audit::new(auditing.audit_runner(), flow.client.clone(), flow.leadership.clone(), flow.clock);
@@ -215,7 +216,7 @@ impl PreparedWebhooks {
         if let Some(tokens) = tokens {
             tokio::spawn(tasks.clone().watch("tokens", tokens.clone().follow(stop.clone())));
             router = router
-                .merge(authorize::router(AuthorizationWebhook::new(asked, tokens, namespaces, metrics)));
+                .merge(authorize::router(AuthorizationWebhook::new(policies, tokens, namespaces, metrics)));
         }
         if let Some(files) = files {
             tokio::spawn(tasks.clone().watch("certificates", files.follow(stop.clone())));

@@ -75,7 +75,7 @@ fn float_key(value: f64) -> String {
     }
 }
 
-/// The type of a plain scalar without a tag.
+/// Resolves the plain scalar `text`, which has no tag.
 pub(super) fn resolve(text: &str) -> Scalar {
     known(text).or_else(|| number(text)).unwrap_or_else(|| Scalar::Text(text.to_owned()))
 }
@@ -117,7 +117,7 @@ fn binary(text: &str) -> Result<String, String> {
         .collect())
 }
 
-/// A keyword of YAML 1.1.
+/// Resolves `text` if it is a keyword of YAML 1.1, such as `yes`.
 fn known(text: &str) -> Option<Scalar> {
     Some(match text {
         "" | "~" | "null" | "Null" | "NULL" => Scalar::Null,

@@ -137,7 +137,7 @@ impl<'t> Composer<'t> {
         }
     }
 
-    /// Composes the node that starts with `next`, below `above` collections.
+    /// Composes the node that starts with this event. `above` is the number of collections that contain the node.
     fn node(&mut self, (event, span): Next<'t>, above: usize) -> Result<Node, Failure> {
         *self.nodes = self.nodes.checked_sub(1).ok_or_else(|| fault(span, "the file has too many nodes"))?;
         let node = match event {

@@ -64,11 +64,11 @@ pub(super) async fn run(
     unreadable.end(super::super::outcome(is_fine, &unread)?)
 }
 
-/// Formats a paragraph for each listener and group of clusters, followed by the unknown parts.
+/// Formats a paragraph for each listener and group of clusters, followed by messages about unknown facts.
 pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
     let mut lines = Vec::new();
-    for answer in &report.answers {
-        lines.extend(result_lines(answer));
+    for result in &report.answers {
+        lines.extend(result_lines(result));
         lines.push(String::new());
     }
     if report.answers.is_empty() {
@@ -84,35 +84,35 @@ pub(in crate::cli) fn text(report: &ClustersReport) -> Vec<String> {
     lines
 }
 
-fn result_lines(answer: &ClusterResult) -> Vec<String> {
-    let clusters: Vec<&str> = answer.clusters.iter().map(|cluster| &*cluster.0).collect();
-    let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
-    let uncertain = if answer.certain { "" } else { " (uncertain)" };
+fn result_lines(result: &ClusterResult) -> Vec<String> {
+    let clusters: Vec<&str> = result.clusters.iter().map(|cluster| &*cluster.0).collect();
+    let nodes: Vec<&str> = result.path.iter().map(|named| named.words.as_str()).collect();
+    let uncertain = if result.certain { "" } else { " (uncertain)" };
     let mut lines = vec![
         format!("On {}{uncertain}:", named(&clusters)),
         format!("  {}", nodes.join(" > ")),
-        format!("    hosts: {}", answer.hostnames.join(", ")),
+        format!("    hosts: {}", result.hostnames.join(", ")),
     ];
-    if let Some(until) = &answer.gateway.grace_period_end {
+    if let Some(until) = &result.gateway.grace_period_end {
         lines.push(format!("    the Gateway is unplaced and keeps serving until {until}"));
     }
-    if let Some((word, text)) = &answer.gateway.reason {
+    if let Some((word, text)) = &result.gateway.reason {
         lines.push(format!("    the Gateway: {word}: {text}"));
     }
-    if let Some(attached) = answer.attached_routes {
+    if let Some(attached) = result.attached_routes {
         lines.push(format!("    attached routes of the cluster: {attached}"));
     }
-    if answer.policies.iter().all(|(_, there)| !there.is_merged) {
+    if result.policies.iter().all(|(_, copy)| !copy.is_merged) {
         lines.push("    no policy of the hub is in force".to_owned());
     }
-    lines.extend(answer.effective.iter().flat_map(rules).map(|line| format!("  {line}")));
-    for (policy, there) in &answer.policies {
-        let state = there.state.map_or("not on the cluster", PolicyState::as_str);
-        let mut line = format!("    {}: {state}{}", policy.words, there.note());
-        if let Some(why) = there.why() {
+    lines.extend(result.effective.iter().flat_map(rules).map(|line| format!("  {line}")));
+    for (policy, copy) in &result.policies {
+        let state = copy.state.map_or("not on the cluster", PolicyState::as_str);
+        let mut line = format!("    {}: {state}{}", policy.words, copy.note());
+        if let Some(why) = copy.why() {
             line = format!("{line}: {why}");
         }
-        let differs = there.differs();
+        let differs = copy.differs();
         if !differs.is_empty() {
             line = format!("{line}; overrides for this cluster change {}", named(differs));
         }

@@ -13,20 +13,20 @@ pub(super) fn lines(report: &EffectiveReport) -> Vec<String> {
         return vec![report.empty_message().to_owned()];
     }
     let mut lines = Vec::new();
-    for answer in &report.answers {
+    for result in &report.answers {
         if !lines.is_empty() {
             lines.push(String::new());
         }
-        lines.extend(of_path(answer, report.unknown_matches.is_empty()));
+        lines.extend(of_path(result, report.unknown_matches.is_empty()));
     }
     lines
 }
 
 /// The lines for one path. `all_known` is whether each rule was evaluated for the request.
-fn of_path(answer: &PathResult, all_known: bool) -> Vec<String> {
-    let nodes: Vec<&str> = answer.path.iter().map(|named| named.words.as_str()).collect();
-    let mut lines = vec![nodes.join(" > "), format!("  hosts: {}", answer.hostnames.join(", "))];
-    if let Some(chosen) = &answer.chosen {
+fn of_path(result: &PathResult, all_known: bool) -> Vec<String> {
+    let nodes: Vec<&str> = result.path.iter().map(|named| named.words.as_str()).collect();
+    let mut lines = vec![nodes.join(" > "), format!("  hosts: {}", result.hostnames.join(", "))];
+    if let Some(chosen) = &result.chosen {
         lines.push(match &chosen.decided {
             Some((criterion, rule)) => format!("  chosen over {}: {}", rule.words, criterion.words()),
             None if all_known => "  chosen: no other rule matches".to_owned(),
@@ -36,10 +36,10 @@ fn of_path(answer: &PathResult, all_known: bool) -> Vec<String> {
             lines.push("  a regular expression matches: its syntax depends on the implementation".to_owned());
         }
     }
-    if answer.effective.is_empty() {
+    if result.effective.is_empty() {
         lines.push("  no policy".to_owned());
     }
-    lines.extend(answer.effective.iter().flat_map(rules));
+    lines.extend(result.effective.iter().flat_map(rules));
     lines
 }
 

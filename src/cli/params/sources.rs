@@ -1,4 +1,4 @@
-//! Reads the parameters in a file, which contains either their text or ConfigMaps.
+//! Reads the parameters in a file, which contains either parameters as JSON or ConfigMaps with parameters.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -13,7 +13,7 @@ pub(super) fn heading(found: &NonCompliantObject) -> String {
     format!("{} {}", found.object["kind"].as_str().unwrap_or_default(), found.key)
 }
 
-/// Formats a heading for each object, followed by the required changes or by the reason why it may not exist.
+/// Formats a heading for each object, followed by the required changes or by the reason why the object may not exist.
 pub(super) fn text(found: &[NonCompliantObject]) -> String {
     let mut text = String::new();
     for found in found {

@@ -62,7 +62,7 @@ pub(super) fn table(changes: &[Change]) -> String {
     let rows = changes.iter().map(|change| {
         let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
         vec![
-            change.verb.word().to_owned(),
+            change.verb.as_str().to_owned(),
             change.kind.clone(),
             or_dash(&change.key.namespace),
             change.key.name.to_string(),
@@ -76,7 +76,7 @@ pub(super) fn table(changes: &[Change]) -> String {
 pub(super) fn list(changes: &[Change]) -> Value {
     let item = |change: &Change| {
         json!({
-            "action": change.verb.word(), "kind": change.kind, "namespace": change.key.namespace,
+            "action": change.verb.as_str(), "kind": change.kind, "namespace": change.key.namespace,
             "name": change.key.name, "waits": change.waits, "before": change.before, "after": change.after,
         })
     };

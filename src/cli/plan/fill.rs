@@ -73,8 +73,8 @@ impl FilledMirror {
         self.with_view(watches::plan)
     }
 
-    /// Configures the optional fields of works. If the manifests contain the definition of ManifestWorks, these are the
-    /// fields in the definition, otherwise all.
+    /// Configures which optional fields works have. If the manifests contain the definition of ManifestWorks, works
+    /// have the fields in this definition. Otherwise they have all optional fields.
     fn works(&mut self, inventory: &Inventory) {
         let Some(given) = inventory.definitions.get(WORKS) else { return };
         let schema = WorkSchema::new(&given.definition);

@@ -74,7 +74,7 @@ impl Inventory {
         inventory
     }
 
-    /// The objects of one of the kinds on which all plans may depend.
+    /// The objects of a kind on which any plan may depend, such as Gateways or Placements. `source` names the kind.
     pub(super) fn listed<'i>(
         &'i self,
         source: &Source,
@@ -88,7 +88,7 @@ impl Inventory {
         self.others.keys().map(|(group, kind)| (group.as_str(), kind.as_str())).chain(config_maps)
     }
 
-    /// The objects of a kind that parameters may list.
+    /// The objects with this group and kind, which parameters may list.
     pub(super) fn of_kind(&self, group: &str, kind: &str) -> Option<&Objects> {
         match (group, kind) {
             CONFIG_MAP => Some(&self.config_maps),

@@ -19,7 +19,7 @@ use policy_sync_sync::{OfflineMirror, Settings, View};
 /// Planned works, by cluster and name.
 type Works = BTreeMap<(ClusterName, WorkName), Arc<PlannedWork>>;
 
-/// Plans all works. Diagnostics explain why other works are not planned.
+/// Plans all works. If a work cannot be planned, a diagnostic gives the reason.
 ///
 /// # Errors
 ///

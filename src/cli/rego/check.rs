@@ -28,7 +28,7 @@ pub struct Arguments {
     /// Modules, directories with .rego files, or manifests with modules; - for a module on standard input.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Value of the controller's --replicate. Modules may read the contents of Secrets only if it includes secrets.
+    /// Value of the controller's --replicate. Modules may read the contents of Secrets only if this value includes secrets.
     #[arg(long, value_delimiter = ',', value_parser = plural, value_name = "RESOURCE")]
     replicate: Vec<String>,
     /// Exit with code 1 if there is a warning, for example about a misspelt package.

@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut files = Vec::new();
     for path in &arguments.paths {
         if path.is_dir() {
-            find_files(path, manifests::is_named_like_one, &mut files)?
+            find_files(path, manifests::is_manifest_file, &mut files)?
         } else {
             files.push(path.clone())
         }

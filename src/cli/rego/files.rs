@@ -50,7 +50,7 @@ pub(in crate::cli) fn read(paths: &[PathBuf]) -> anyhow::Result<Files> {
     for path in paths {
         if path.is_dir() {
             find_files(path, is_module, &mut modules)?;
-        } else if manifests::is_named_like_one(path) {
+        } else if manifests::is_manifest_file(path) {
             files.add_manifests(path)?;
         } else {
             modules.push(path.clone());
@@ -106,14 +106,15 @@ impl Files {
         Ok(())
     }
 
-    /// The modules with another enforcement than `deny`.
+    /// The modules whose enforcement action is not `deny`, each with its action.
     pub(in crate::cli) fn enforcements(&self) -> BTreeMap<ModuleId, EnforcementAction> {
         let lenient =
             self.enforcements.iter().filter(|(_, enforcement)| **enforcement != EnforcementAction::Deny);
         lenient.map(|(id, enforcement)| (id.clone(), *enforcement)).collect()
     }
 
-    /// Checks the modules in a separate process. Returns the bundle with its reads of Secrets, or the faults.
+    /// Checks the modules in a separate process. Returns the bundle and the places where its modules read Secrets, or
+    /// returns the faults.
     ///
     /// # Errors
     ///
@@ -128,7 +129,7 @@ impl Files {
             // `Lane::Write` has the limits of the webhook on the hub.
             let found = checker.check(&left, Lane::Write).await?;
             if faults.is_empty() || !found.crashing.is_empty() {
-                faults.told.extend(found.faults.told.iter().cloned());
+                faults.listed.extend(found.faults.listed.iter().cloned());
                 faults.more += found.faults.more;
             }
             if found.crashing.is_empty() {
@@ -138,8 +139,8 @@ impl Files {
             // process as well. Faults of later rounds are ignored: they may only be due to the removed modules.
             left.retain(|text| found.fatal(&text.id).is_none());
         };
-        faults.told.sort();
-        faults.told.splice(..0, self.faults.iter().cloned());
+        faults.listed.sort();
+        faults.listed.splice(..0, self.faults.iter().cloned());
         if !faults.is_empty() {
             return Ok(Err(faults));
         }
@@ -147,10 +148,11 @@ impl Files {
             let found = enforcement::faults(&bundle, &self.enforcements);
             if found.is_empty() { Ok((bundle, secrets)) } else { Err(found) }
         });
-        Ok(bundle.map_err(|told| Faults { told, more: 0 }))
+        Ok(bundle.map_err(|listed| Faults { listed, more: 0 }))
     }
 
-    /// The bundle with its reads of Secrets. If there are faults, prints the faults and returns `None`.
+    /// The bundle, and the places where its modules read Secrets. If there are faults, prints the faults and returns
+    /// `None`.
     ///
     /// # Errors
     ///
@@ -161,7 +163,8 @@ impl Files {
     }
 }
 
-/// The `reads` of the contents of Secrets in `bundle`; `None` if `replicate` includes Secrets.
+/// Returns `reads`, the places where modules of `bundle` read the contents of Secrets. `None` if `replicate` includes
+/// Secrets.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! `policy-sync rego test`: runs the rules of Rego modules whose names start with `test_`, and checks
-//! samples.
+//! `policy-sync rego test`: runs the rules of Rego modules whose names start with `test_`. Also evaluates the admission
+//! policies for samples, which are the values of rules whose names start with `sample_`.
 
 use std::path::PathBuf;
 
@@ -44,9 +44,9 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let failed = tests.iter().filter_map(|test| failure(&engine, test));
     let failed = failed.chain(samples.iter().filter_map(|sample| conflict(&engine, &admission, sample)));
     let mut count = 0;
-    for said in failed {
+    for message in failed {
         count += 1;
-        print(&(printable(&said) + "\n"))?;
+        print(&(printable(&message) + "\n"))?;
     }
     let all = tests.len() + samples.len();
     if all == 0 {
@@ -59,25 +59,25 @@ pub(super) async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 /// The message of a failed test; `None` if the test passes.
 fn failure(engine: &Embedded, test: &PrefixedRule) -> Option<String> {
     if test.definitions > 1 {
-        let PrefixedRule { place, definitions, .. } = test;
-        return Some(format!("{place} is defined {definitions} times: each test needs its own name"));
+        let PrefixedRule { fault, definitions, .. } = test;
+        return Some(format!("{fault} is defined {definitions} times: each test needs its own name"));
     }
     match engine.evaluate(&test.query, &Value::Undefined) {
         Ok(evaluated) => {
             evaluated.prints.iter().for_each(|line| print_message(printable(line)));
             let is_true = evaluated.into_value() == Some(Value::Bool(true));
-            (!is_true).then(|| format!("{} is not true", test.place))
+            (!is_true).then(|| format!("{} is not true", test.fault))
         }
-        Err(failure) => Some(format!("{} is not true: {failure}", test.place)),
+        Err(failure) => Some(format!("{} is not true: {failure}", test.fault)),
     }
 }
 
 /// The message if the changes of the admission policies to a sample conflict; `None` if they can be applied.
 fn conflict(engine: &Embedded, admission: &str, sample: &PrefixedRule) -> Option<String> {
-    let said = match engine.evaluate(&sample.query, &Value::Undefined).map(EvaluationResult::into_value) {
+    let message = match engine.evaluate(&sample.query, &Value::Undefined).map(EvaluationResult::into_value) {
         Ok(Some(input)) => check_patches(engine, admission, &input).err()?,
         Ok(None) => "it is undefined".to_owned(),
         Err(failure) => failure.to_string(),
     };
-    Some(format!("{}: {said}", sample.place))
+    Some(format!("{}: {message}", sample.fault))
 }

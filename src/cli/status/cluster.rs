@@ -1,4 +1,5 @@
-//! `policy-sync status cluster NAME`: prints the copies on one cluster or planned for it, from their works.
+//! `policy-sync status cluster NAME`: prints the copies that are on one cluster, or are planned for this cluster. Reads
+//! the works of the copies.
 
 use anyhow::bail;
 use k8s_openapi::jiff::Timestamp;
@@ -16,7 +17,7 @@ use policy_sync_mirror::Scope;
 use policy_sync_report::{self as report, Item, Query, Report, RequestedKinds};
 
 /// Prints the items on the cluster of `arguments`, and checks them by `--fail-on`.
-pub(super) async fn answer(
+pub(super) async fn print_status(
     hub: HubClients,
     controller: &ControllerName,
     arguments: &Arguments,

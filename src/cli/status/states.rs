@@ -53,8 +53,8 @@ impl Case {
         Self { world, origin, kind: "RateLimitPolicy", role: Role::Policy, is_unavailable: false }
     }
 
-    fn with_report(self, answer: &TestReport) -> Self {
-        let world = self.world.edited(&self.origin, CLUSTER, |work| work["status"] = answer.status(work));
+    fn with_report(self, report: &TestReport) -> Self {
+        let world = self.world.edited(&self.origin, CLUSTER, |work| work["status"] = report.status(work));
         Self { world, ..self }
     }
 

@@ -102,7 +102,7 @@ pub(super) fn copy(report: &CopyReport, since: Option<Timestamp>) -> Row {
     let object = object.map_or(["-", "-"], |object| [&*object.namespace, &*object.name]);
     let of = [&*report.kind].into_iter().chain(object).map(str::to_owned).collect();
     let main = if report.is_gateway() { "Programmed" } else { ENFORCED };
-    let mut state = vec![report.word().to_owned()];
+    let mut state = vec![report.state_name().to_owned()];
     state.extend(match &report.work {
         Some(entry) => cells(Some(entry), Detail::Full, main),
         None => vec!["no".to_owned(), "-".to_owned(), "-".to_owned()],
@@ -132,7 +132,7 @@ fn cells(state: Option<&Synced>, detail: Detail, main: &str) -> Vec<String> {
     let status = match condition(entry, main) {
         Some(condition) => &condition.status,
         None if entry.pending => "pending",
-        // A true condition may have been left out of the list.
+        // With minimal detail, the annotation may lack a true condition.
         None if detail == Detail::Minimal && entry.applied => "?",
         None => "-",
     };
@@ -172,7 +172,8 @@ fn fields(state: Option<&Synced>, detail: Detail) -> String {
     or_mark(state.map(|entry| entry.fields.iter().map(field).collect::<Vec<_>>().join(",")), detail)
 }
 
-/// `text`; `-` if it is empty, and `?` if it may have been left out of the list.
+/// Returns `text` if it is not empty, and `-` if it is empty and the annotation has full `detail`. Otherwise returns
+/// `?`.
 fn or_mark(text: Option<String>, detail: Detail) -> String {
     match text {
         Some(text) if !text.is_empty() => text,
@@ -203,7 +204,8 @@ pub(super) fn missing(report: &PolicyReport, wide: bool) -> String {
     )
 }
 
-/// These `clusters` of a policy, or their number in the summary if the list does not show them.
+/// Returns the names in `clusters`, a part of a policy's clusters. `clusters` is `None` if the annotation lacks the
+/// necessary details. In that case, returns the number of these clusters, which `count` reads from the summary.
 fn some_of(
     report: &PolicyReport,
     clusters: Option<&[&str]>,
@@ -212,7 +214,7 @@ fn some_of(
 ) -> String {
     match (clusters, report.summary.value().map(count), &report.clusters) {
         (Some(clusters), ..) => names(clusters, wide),
-        // The list shows only names, but the summary has the number.
+        // The list has only the names of clusters without their states, but the summary has the number.
         (None, Some(0), AnnotationValue::Value(_)) => "-".to_owned(),
         (None, Some(count), AnnotationValue::Value(_)) => format!("({count})"),
         (None, None, AnnotationValue::Missing) => "-".to_owned(),

@@ -16,7 +16,7 @@ use policy_sync_report::{
 
 /// The column with the fields that overrides change.
 const DIFFERS: &str = "DIFFERS";
-/// The additional columns for items that are out of sync. They precede the column [`MESSAGE`].
+/// The columns that `--not-synced` and `--not-enforced` add before the column [`MESSAGE`].
 const WAITS: [&str; 2] = ["MISSING", "SINCE"];
 const MESSAGE: &str = "MESSAGE";
 
@@ -57,7 +57,7 @@ pub(super) enum ItemFilter {
 }
 
 impl ItemFilter {
-    /// The check that an item must fail to pass the filter.
+    /// The check of this filter. Items that do not pass the check pass the filter.
     fn fail_on(self) -> FailOn {
         match self {
             Self::NotSynced => FailOn::OutOfSync,
@@ -116,8 +116,8 @@ impl View {
         json
     }
 
-    /// Messages about `item` for standard error: annotations that cannot be parsed, and fields that were left
-    /// out.
+    /// Messages about `item` for standard error: annotations that cannot be parsed, the policy's own message if the rows
+    /// are its clusters, and what its list of clusters omits.
     pub(super) fn diagnostics(&self, item: &Item) -> Vec<String> {
         let about = |of: &str, texts: Vec<&String>| {
             texts.into_iter().map(|text| format!("{of}: {text}")).collect::<Vec<_>>()
@@ -140,7 +140,7 @@ impl View {
     /// The columns that a filter adds to `table`.
     fn wait_headers(&self, table: Table) -> &'static [&'static str] {
         match (&self.out_of_sync_times, table, &self.rows) {
-            // The table of copies always has the column SINCE. For the clusters of a policy, the moment is unknown.
+            // The table of copies always has the column SINCE. For single clusters of a policy, this time is unknown.
             (None, ..) | (_, Table::Copies, _) | (_, Table::Policies, Rows::Clusters) => &[],
             // The column MISSING would name only the selected cluster.
             (Some(_), _, Rows::OnCluster(_)) => &WAITS[1..],
@@ -262,7 +262,8 @@ impl View {
         }
     }
 
-    /// Whether the row of `entry` passes the filter. A row with an unknown state passes.
+    /// Whether the row of `entry` passes the filter. With `--not-enforced`, a row with an unknown state passes. With
+    /// `--not-synced`, no row passes if the list of clusters contains only names.
     fn shows_entry(&self, report: &PolicyReport, entry: &Synced) -> bool {
         match self.item_filter {
             None => true,

@@ -28,7 +28,7 @@ struct FileObjectReader {
     locations: BTreeMap<String, SourceLocation>,
 }
 
-/// The objects from files that contain parameters, or refer to them.
+/// The objects in files that may contain parameters (ConfigMaps) or refer to parameters (GatewayClasses).
 #[derive(Default)]
 struct Parameters {
     classes: Vec<HubObject>,

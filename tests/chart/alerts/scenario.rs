@@ -32,7 +32,6 @@ pub(super) const OLDEST: &str = "policy_sync_propagation_oldest_seconds";
 pub(super) struct Scenario {
     pub(super) fleet: Fleet,
     pub(super) client: Client,
-    /// The person on call.
     pub(super) reader: OnCall,
     rendered: Rendered,
     replicas: Vec<(&'static str, Controller)>,
@@ -150,7 +149,7 @@ impl Scenario {
         let mut checks = vec![(WELL - 1, Vec::new()), (WELL + LASTS - 1, expected.to_vec())];
         checks.push((2 * WELL + LASTS - 1, Vec::new()));
         let rules = self.rules()?;
-        // Alerts must not fire before their waiting time. The checks begin with the alert that waits longest.
+        // Just before the waiting time of an alert ends, only the alerts with shorter waiting times fire.
         for FiringAlert(alert, _) in expected {
             let wait = rules.waits(alert)?;
             let longer = |firing: &&FiringAlert| rules.waits(firing.0).is_ok_and(|waits| waits < wait);

@@ -86,7 +86,8 @@ pub(super) async fn parameters_are_invalid(scenario: &mut Scenario) -> Result<()
     scenario.case("invalid parameters", state, mended, &expected)
 }
 
-/// Makes the controller check a kind at once, instead of within half a minute.
+/// Makes the controller check its permission for RateLimitPolicies at once, by a change of their
+/// CustomResourceDefinition. Without the change, the controller would check within half a minute.
 async fn look_again(scenario: &Scenario) -> Result<()> {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -100,7 +101,7 @@ async fn look_again(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the controller has the permission to list RateLimitPolicies (`expected`), or has lost it.
+/// Waits until the controller has the permission to list RateLimitPolicies if `expected`, or has lost it otherwise.
 async fn until_allowed(scenario: &Scenario, expected: bool) -> Result<()> {
     let user = policy_sync_testenv::certificates::User::new("system:serviceaccount:policy-sync:policy-sync");
     let client = scenario.fleet.hub().client_for(&user.in_group("system:serviceaccounts")).await?;
@@ -223,7 +224,7 @@ pub(super) async fn leader_is_killed(scenario: &mut Scenario) -> Result<()> {
     let found = scenario.reader.find("PolicySyncNoLeader", &[]).await?;
     found.names(&[&lease()])?.names(&["No resources found", "policy-sync"])?;
     scenario.reader.repair("PolicySyncNoLeader", "kubectl scale", &[]).await?;
-    // A new controller, as the Deployment would start it.
+    // Starts a new controller, as the Deployment would.
     scenario.start("c").await?;
     let mended = scenario.until_healthy().await?;
     scenario.case("the only pod killed", state, mended, &[FiringAlert("PolicySyncNoLeader", &[])])
@@ -287,7 +288,7 @@ pub(super) async fn agent_does_not_run(scenario: &mut Scenario) -> Result<()> {
 
 pub(super) async fn right_to_watch_is_gone(scenario: &mut Scenario) -> Result<()> {
     scenario.remove_verbs(("ClusterRole", "policy-sync"), "placements", &["list", "watch"]).await?;
-    // An open watch continues for minutes, or until the API server stops.
+    // An open watch continues for minutes after its permission is removed, so the API server is restarted.
     scenario.fleet.hub().stop_api_server();
     scenario.fleet.hub().start_api_server().await?;
     const DOWN: &[(&str, &str)] = &[("resource", "placements")];

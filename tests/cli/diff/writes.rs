@@ -148,7 +148,7 @@ async fn edits_by_others_are_reverted() -> Result<()> {
 
     let work = serde_json::to_value(tenant.work("eu-1", "ratelimitpolicy-limits").await?)?;
     tenant.merge(&work, &json!({"spec": {"deleteOption": {"propagationPolicy": "Orphan"}}})).await?;
-    // Fields of other writers are not a difference.
+    // The diff ignores fields of other writers.
     tenant.merge(&work, &json!({"metadata": {"labels": {"example.com/kept": "yes"}}})).await?;
     let summary = "kuadrant.io/policies-synced-summary";
     let written = tenant.annotations(&limits).await?[summary].clone();

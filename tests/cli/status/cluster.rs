@@ -52,19 +52,19 @@ async fn cluster_flag_shows_one_cluster() {
     let left_out = "RateLimitPolicy status-cluster/cut: only the names of 1 of 900 clusters are listed: the full list was too large\n";
     assert_eq!((ran.code, ran.stderr.as_str()), (0, left_out));
 
-    // On `us-1`, `both` is out of sync. `cut` is not missing there, because its list is cut before `us-1`.
+    // On `us-1`, `both` is out of sync. The output includes `cut`, whose truncated list of clusters may omit `us-1`.
     let ran = run(&["--cluster", "us-1", "-o", "json"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
-    let said: Vec<_> = (0..3)
+    let printed: Vec<_> = (0..3)
         .map(|index| {
             let item = &json["items"][index];
             (item["name"].as_str().unwrap(), item["inSync"].as_bool().unwrap(), item["clusters"].clone())
         })
         .collect();
-    assert_eq!((said[0].0, said[0].1, &said[0].2[0]["cluster"]), ("both", false, &json!("us-1")));
-    assert_eq!(said[1], ("cut", true, Value::Null));
-    assert_eq!((said[2].0, said[2].1, said[2].2.as_array().unwrap().len()), ("one", true, 1));
+    assert_eq!((printed[0].0, printed[0].1, &printed[0].2[0]["cluster"]), ("both", false, &json!("us-1")));
+    assert_eq!(printed[1], ("cut", true, Value::Null));
+    assert_eq!((printed[2].0, printed[2].1, printed[2].2.as_array().unwrap().len()), ("one", true, 1));
 
     let ran = run(&["ratelimitpolicy", "one", "--cluster", "eu-1"]);
     assert_eq!(
@@ -104,7 +104,8 @@ async fn overridden_fields_are_shown_for_each_cluster() {
     assert!(ran.stdout.contains("   limits.all.rates   "), "{}", ran.stdout);
     assert!(!run(admin, &["--cluster", "us-1"]).stdout.contains("DIFFERS"));
 
-    // Without the right to read clusters, the output is complete, and reports that states may differ.
+    // Without the right to list ManagedClusters, all rows are printed, with `?` in the column DIFFERS. A message on
+    // standard error says that states are shown as last reported.
     let rights = [
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),
@@ -126,8 +127,8 @@ async fn unknown_cluster_is_reported() {
         .await;
     let admin = tenant.hub().kubeconfig();
     let ran = status_of(&tenant, admin, &["-n", tenant.name(), "--cluster", "eu-9"]);
-    let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
-    assert_eq!(said, (1, "", "the hub has no ManagedCluster eu-9\n"));
+    let printed = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+    assert_eq!(printed, (1, "", "the hub has no ManagedCluster eu-9\n"));
     refused(&status_of(&tenant, admin, &["-A", "--cluster", "../eu-1"]), "is not a valid Kubernetes name");
 
     // Without the right to read clusters, a policy that names the cluster proves that the cluster exists.

@@ -9,7 +9,8 @@ use crate::explain::silence;
 
 const LEVELS: [&str; 3] = ["out-of-sync", "not-enforced", "overridden"];
 
-/// A policy on one cluster: its name, its state, the rest of its entry, and the exit code of each level.
+/// A policy on one cluster: its name, its state, the further JSON fields of its entry in the annotation, and the exit
+/// code for each of [`LEVELS`].
 type Case = (&'static str, &'static str, &'static str, [i32; 3]);
 
 const CASES: [Case; 13] = [
@@ -212,7 +213,8 @@ async fn missing_right_to_read_clusters_exits_with_2_if_a_state_depends_on_it() 
                 assert!(ran.stderr.contains(&right), "{level} {place:?}: {ran:?}");
             }
         }
-        // A frozen policy stays frozen on a cluster that is not available.
+        // The state Frozen does not depend on the availability of the cluster, so the missing right changes neither the
+        // exit code nor standard error.
         for (level, code) in LEVELS.into_iter().zip([0, 1, 1]) {
             let ran = run("frozen", &[&["--fail-on", level][..], place].concat());
             assert_eq!(

@@ -170,7 +170,7 @@ async fn status_of_gateways_is_shown_without_the_right_to_read_works() -> Result
     report(&tenant, "eu-1", "gateway-web", &programmed("192.0.2.1")).await?;
     let ran = until(&tenant, &reader, &arguments, second(&["web", name, "eu-1", "1/1", "True", "-"])).await?;
     ensure!((ran.code, ran.stderr.as_str()) == (0, ""), "{ran:#?}");
-    // The user has no rights in all namespaces.
+    // The user may list Gateways only in the namespace of the tenant.
     let ran = status_of(&tenant, &reader, &["gateways", "-A"]);
     ensure!(ran.code == 2 && ran.stderr.contains("cannot list Gateways on the hub at"), "{ran:#?}");
     controller.terminate().await?;
@@ -204,6 +204,6 @@ async fn watch_prints_changes_of_gateways() -> Result<()> {
     tenant.delete(&gateway(name, "web", name, None)).await?;
     running.prints("the row of the deleted Gateway", row(&["web", "gone", "-"])).await;
     running.signal("TERM");
-    ensure!((running.ends().await, running.said()) == (Some(0), Vec::new()));
+    ensure!((running.ends().await, running.stderr_lines()) == (Some(0), Vec::new()));
     Ok(())
 }

@@ -74,13 +74,14 @@ async fn not_synced_shows_only_items_out_of_sync_with_their_clusters() -> Result
 
     let ran = status_of(&tenant, admin, &[&lags[..], &["-o", "json"]].concat());
     let json: Value = serde_json::from_str(&ran.stdout)?;
-    let said = |item: &Value| json!([item["name"], item["missing"], item["notSyncedSince"], item["inSync"]]);
+    let fields =
+        |item: &Value| json!([item["name"], item["missing"], item["notSyncedSince"], item["inSync"]]);
     let items = json["items"].as_array().context("the output has no items")?;
     let of = |words: &[&str]| match words[1] {
         "refused" => json!(["refused", ["us-1"], ANSWERED, false]),
         _ => json!(["silent", ["eu-1", "us-1"], created, false]),
     };
-    ensure!(items.iter().map(said).eq(expected.iter().map(|(_, words)| of(words))), "{json:#}");
+    ensure!(items.iter().map(fields).eq(expected.iter().map(|(_, words)| of(words))), "{json:#}");
 
     // The rows of one cluster, and of one policy.
     let ran = status_of(&tenant, admin, &[&lags[..], &["--cluster", "eu-1"]].concat());

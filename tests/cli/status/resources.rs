@@ -3,7 +3,7 @@
 use super::*;
 
 /// The annotations of a Deployment on two clusters. Only one cluster reports ready replicas.
-fn said() -> BTreeMap<&'static str, String> {
+fn status_annotations() -> BTreeMap<&'static str, String> {
     let entry = |cluster: &str| json!({"cluster": cluster, "name": "web", "namespace": "kuadrant-shop", "applied": true});
     let mut ready = entry("eu-1");
     ready["fields"] = json!({"readyReplicas": 3});
@@ -21,7 +21,7 @@ async fn placed_resources_show_ready_replicas() {
     let kinds = [fixtures::resources("apps", "deployments"), fixtures::resources("", "configmaps")];
     let parameters = json!({"policiesToSync": [], "resourcesToSync": kinds});
     tenant.parameters(&parameters).await.unwrap();
-    annotated(tenant.client(), fixtures::deployment(tenant.name(), "web"), said()).await;
+    annotated(tenant.client(), fixtures::deployment(tenant.name(), "web"), status_annotations()).await;
     // Resources without a placement are not shown.
     apply(tenant.client(), &fixtures::deployment(tenant.name(), "elsewhere")).await.unwrap();
     let hub = tenant.hub().kubeconfig();

@@ -72,7 +72,7 @@ async fn status_cluster_shows_all_works_of_the_cluster() -> Result<()> {
     });
     ensure!(lines.await.iter().any(|line| line.contains("access")));
 
-    // Success reports do not count once the agent is silent.
+    // Once the agent is silent, its earlier reports of success no longer count.
     let (clusters, name) = policy_sync_testenv::apply::api_for(tenant.client(), &managed).await?;
     let silent = json!({"type": "ManagedClusterConditionAvailable", "status": "Unknown", "reason": "R", "message": "",
         "lastTransitionTime": "2026-01-02T00:00:00Z"});
@@ -119,8 +119,8 @@ async fn missing_or_unknown_cluster_name_is_reported() -> Result<()> {
     refused(&status_of(&tenant, admin, &["cluster", "eu-1", "-n", "shop"]), "omit --cluster and -n");
     refused(&status_of(&tenant, admin, &["cluster", "../eu-1"]), "is not a valid Kubernetes name");
     let ran = status_of(&tenant, admin, &["cluster", "eu-9"]);
-    let said = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
-    ensure!(said == (1, "", "the hub has no ManagedCluster eu-9\n"), "{ran:#?}");
+    let printed = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+    ensure!(printed == (1, "", "the hub has no ManagedCluster eu-9\n"), "{ran:#?}");
     let rights = [(None, "cluster.open-cluster-management.io", "managedclusters")];
     let reader = user_with(&tenant, "status-spoke-reader", &rights).await;
     refused(

@@ -65,8 +65,8 @@ async fn watch_prints_changed_rows() {
 
     running.signal("TERM");
     assert_eq!(running.ends().await, Some(0));
-    let said = running.said();
-    assert!(said.len() == 1 && said[0].starts_with("--watch never shows Unreachable: "), "{said:?}");
+    let lines = running.stderr_lines();
+    assert!(lines.len() == 1 && lines[0].starts_with("--watch never shows Unreachable: "), "{lines:?}");
 }
 
 #[tokio::test]
@@ -108,8 +108,8 @@ async fn watch_continues_after_an_outage_of_the_hub() {
     running.prints("the rows of both policies", row(&["RateLimitPolicy", "others"])).await;
 
     hub.stop_api_server();
-    let said = running.says("cannot reach the hub at").await;
-    assert!(said.last().unwrap().ends_with("; waiting for it"), "{said:#?}");
+    let lines = running.says("cannot reach the hub at").await;
+    assert!(lines.last().unwrap().ends_with("; waiting for it"), "{lines:#?}");
     hub.start_api_server().await.unwrap();
     running.says("is reachable again").await;
     lags(&tenant, "limits").await;
@@ -143,5 +143,5 @@ async fn missing_right_to_watch_is_reported() {
     assert_eq!(running.ends().await, Some(2));
     running.prints("the row of the policy", row(&["RateLimitPolicy", "limits"])).await;
     running.says("policy-sync: cannot watch RateLimitPolicy on the hub at").await;
-    assert_eq!(running.said().len(), 2, "{:?}", running.said());
+    assert_eq!(running.stderr_lines().len(), 2, "{:?}", running.stderr_lines());
 }

@@ -180,7 +180,7 @@ async fn effective_of_a_hub_shows_the_reports_of_clusters() -> Result<()> {
     let ran = run_effective(&tenant, &["--cluster", "no-such-cluster"]);
     ensure!(ran.code == 1 && ran.stderr.contains("has no ManagedCluster no-such-cluster"), "{ran:#?}");
 
-    // An unreadable kind may have a policy that is in force.
+    // The hub does not serve this version of AuthPolicies. An AuthPolicy may be in force, so the command exits with 2.
     ensure!(run_effective(&tenant, &["--cluster", cluster]).code == 0);
     let kind = |group: &str, version: &str, resource: &str| json!({"group": group, "version": version, "resource": resource});
     let limits = kind("kuadrant.io", "v1", "ratelimitpolicies");

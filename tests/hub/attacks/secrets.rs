@@ -8,7 +8,7 @@ use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
 use super::{Neighbours, UNHARMED, neighbours};
-use crate::secrets::{carried, until_carried};
+use crate::secrets::{secrets_in_work, until_secrets_in_work};
 
 /// The private key in the victim's Secrets, as text and in base64.
 const KEYS: [&str; 2] = ["the-victims-key", "dGhlLXZpY3RpbXMta2V5"];
@@ -29,7 +29,7 @@ async fn copying(name: &str) -> Result<Neighbours> {
         .await?;
     neighbours.tenant.parameters(&params).await?;
     names(&neighbours, &[json!({"name": "own"})]).await?;
-    until_carried(&neighbours.tenant, &[&format!("Secret kuadrant-{name}/own")]).await?;
+    until_secrets_in_work(&neighbours.tenant, &[&format!("Secret kuadrant-{name}/own")]).await?;
     Ok(neighbours)
 }
 
@@ -48,11 +48,11 @@ fn theirs(neighbours: &Neighbours) -> Value {
 /// key.
 async fn check_copied_only(neighbours: &Neighbours, expected: &[&str]) -> Result<()> {
     neighbours.nothing_changed().await?;
-    until_carried(&neighbours.tenant, expected).await?;
+    until_secrets_in_work(&neighbours.tenant, expected).await?;
     for work in neighbours.tenant.works().await? {
         let text = serde_json::to_string(&work)?;
         ensure!(!KEYS.iter().any(|key| text.contains(key)), "{text}");
-        let secrets = carried(&work);
+        let secrets = secrets_in_work(&work);
         ensure!(secrets.iter().all(|secret| expected.contains(&secret.as_str())), "{secrets:?}");
     }
     Ok(())
@@ -66,8 +66,8 @@ async fn until_event(neighbours: &Neighbours, reason: &str) -> Result<String> {
     );
     wait::until(&format!("an Event has reason {reason}"), LIMIT, || async {
         let events = events.list(&Default::default()).await?.items;
-        let told = events.iter().find(|event| event.reason.as_deref() == Some(reason));
-        let note = told.and_then(|event| event.message.clone());
+        let event = events.iter().find(|event| event.reason.as_deref() == Some(reason));
+        let note = event.and_then(|event| event.message.clone());
         note.ok_or_else(|| {
             anyhow::anyhow!("found {:?}", events.iter().map(|e| &e.reason).collect::<Vec<_>>())
         })
@@ -79,7 +79,7 @@ async fn until_event(neighbours: &Neighbours, reason: &str) -> Result<String> {
 async fn secret_of_another_namespace_needs_a_grant() -> Result<()> {
     let neighbours = copying("tls-names").await?;
     names(&neighbours, &[theirs(&neighbours), json!({"name": "own"})]).await?;
-    let there = until_event(&neighbours, "SecretNotGranted").await?;
+    let existing = until_event(&neighbours, "SecretNotGranted").await?;
     check_copied_only(&neighbours, &["Secret kuadrant-tls-names/own"]).await?;
     // The message does not reveal whether the Secret exists.
     names(
@@ -95,7 +95,10 @@ async fn secret_of_another_namespace_needs_a_grant() -> Result<()> {
         Ok(message)
     })
     .await?;
-    ensure!(absent.contains(&there.replace("theirs", "not-there")), "{absent:?} differs from {there:?}");
+    ensure!(
+        absent.contains(&existing.replace("theirs", "not-there")),
+        "{absent:?} differs from {existing:?}"
+    );
     Ok(())
 }
 
@@ -128,9 +131,9 @@ async fn grant_for_another_kind_namespace_or_name_permits_nothing() -> Result<()
     tenant.apply(&fits()).await?;
     let copy = format!("Secret kuadrant-{}/theirs", neighbours.victim());
     let grant = format!("ReferenceGrant kuadrant-{}", neighbours.victim());
-    until_carried(tenant, &[&copy, &grant]).await?;
+    until_secrets_in_work(tenant, &[&copy, &grant]).await?;
     tenant.delete(&fits()).await?;
-    until_carried(tenant, &[]).await.map(drop)
+    until_secrets_in_work(tenant, &[]).await.map(drop)
 }
 
 #[tokio::test]
@@ -162,7 +165,10 @@ async fn secret_named_in_a_policy_is_not_copied() -> Result<()> {
         json!([{"name": "https", "tls": {"certificateRefs": [reference, {"name": "own"}]}}]);
     policy["spec"]["certificateRefs"] = json!([reference]);
     neighbours.tenant.apply(&policy).await?;
-    neighbours.tenant.until_work("eu-1", "timeoutpolicy-naming", |work| carried(work).is_empty()).await?;
+    neighbours
+        .tenant
+        .until_work("eu-1", "timeoutpolicy-naming", |work| secrets_in_work(work).is_empty())
+        .await?;
     let overrides =
         json!([{"clusterSelector": "", "patch": {"tls": {"certificateRefs": [reference]}}}]).to_string();
     let annotation = json!({"metadata": {"annotations": {"kuadrant.io/cluster-overrides": overrides}}});
@@ -171,11 +177,11 @@ async fn secret_named_in_a_policy_is_not_copied() -> Result<()> {
     }
     neighbours.nothing_else_changed().await?;
     let own = "Secret kuadrant-tls-policy/own";
-    until_carried(&neighbours.tenant, &[own]).await?;
+    until_secrets_in_work(&neighbours.tenant, &[own]).await?;
     for work in neighbours.tenant.works().await? {
         let text = serde_json::to_string(&work)?;
         ensure!(!KEYS.iter().any(|key| text.contains(key)), "{text}");
-        ensure!(carried(&work).iter().all(|secret| secret == own), "{:?}", carried(&work));
+        ensure!(secrets_in_work(&work).iter().all(|secret| secret == own), "{:?}", secrets_in_work(&work));
     }
     Ok(())
 }

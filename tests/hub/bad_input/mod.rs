@@ -46,9 +46,9 @@ pub(crate) async fn until_event(tenant: &Tenant<'_>, object: &Value, part: &str)
     let selector = ListParams::default().fields(&format!("involvedObject.name={name}"));
     wait::until(&format!("an Event for {name} contains {part:?}"), LIMIT, || async {
         let events = events.list(&selector).await?.items;
-        let mut told =
+        let mut notes =
             events.iter().filter_map(|event| Some((event.reason.as_ref()?, event.message.as_ref()?)));
-        let found = told.find(|(_, note)| note.contains(part));
+        let found = notes.find(|(_, note)| note.contains(part));
         let (reason, note) = found.with_context(|| format!("found {events:?}"))?;
         Ok((reason.clone(), note.clone()))
     })

@@ -29,7 +29,8 @@ const CASES: [(&str, &str, &str); 12] = [
     ("`rebalance` as a string", "rebalance", r#"{"clusters": {"c1": {}}, "rebalance": "yes"}"#),
 ];
 
-/// A kind that no other test uses, because a class selects objects of all namespaces.
+/// A ReplicationController with these preferences. No other test uses this kind, because a class selects objects of all
+/// namespaces.
 fn controller(namespace: &str, name: &str, preferences: &str) -> Value {
     let mut object = workload("ReplicationController", namespace, name);
     object["apiVersion"] = "v1".into();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::page::{Row, holds};
 use super::{syncs_changes, until_event};
 use crate::kinds::{limited, limited_controller};
-use crate::secrets::carried;
+use crate::secrets::secrets_in_work;
 use crate::tenant;
 
 const PLACE: &str = "Event on the Gateway, message of its `Accepted`; synced without that Secret";
@@ -29,7 +29,7 @@ async fn row(tenant: &Tenant<'_>, input: &'static str, gateway: &Value) -> Resul
     super::until_gateway_message(tenant, gateway, &message).await?;
     let name = gateway["metadata"]["name"].as_str().context("the Gateway has no name")?;
     let work = tenant.until_work("eu-1", &format!("gateway-{name}"), |_| true).await?;
-    ensure!(carried(&work).is_empty(), "{:?}", carried(&work));
+    ensure!(secrets_in_work(&work).is_empty(), "{:?}", secrets_in_work(&work));
     Ok(Row { input, place: PLACE, reason, message })
 }
 

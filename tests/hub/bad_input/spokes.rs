@@ -156,8 +156,8 @@ async fn messages_for_invalid_feedback() -> Result<()> {
     let twice = WorkReport::applied()
         .condition("Enforced", "False", "Overridden", "first")
         .condition("Enforced", "True", "Enforced", "second");
-    let answered = tenant.report(&work, &twice).await;
-    if let Err(error) = &answered {
+    let result = tenant.report(&work, &twice).await;
+    if let Err(error) = &result {
         // An API server may reject a status with duplicate names. Then the controller has nothing to read.
         ensure!(format!("{error:#}").contains("Duplicate"), "{error:#}");
     } else {
@@ -184,14 +184,14 @@ async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
     tenant.apply(&timeouts).await?;
     let work = tenant.until_work("us-1", "timeoutpolicy-timeouts", |_| true).await?;
     let fine = "policy-sync/1 32:REVISION1:1";
-    let said = |revision: &str, observed: &str| {
+    let message_with = |revision: &str, observed: &str| {
         let enforced = "8:Enforced4:True";
         let enforced = format!("{enforced}{}:{observed}8:Enforced", observed.len());
         let ancestor = format!("3:web0:1:c{}:{}:{enforced}", enforced.len() + 3, enforced.len());
         let length = ancestor.len();
         format!("{}{}:{length}:{ancestor}2:0:", fine.replace("REVISION", revision), length + 3)
     };
-    let whole = said("REVISION", "1");
+    let whole = message_with("REVISION", "1");
     let is_reported = |entries: &[policy_sync_api::annotations::Synced], pending: bool| {
         entries.len() == 2 && entries[1].applied && entries[1].pending == pending
     };
@@ -214,8 +214,8 @@ async fn messages_for_invalid_feedback_on_ancestors() -> Result<()> {
             "ConditionRuleEvaluated",
             format!("{fine}{}", "20000:".to_owned() + &"x".repeat(16_400)),
         ),
-        ("the result is for another revision", "ConditionRuleEvaluated", said(&"0".repeat(32), "1")),
-        ("a condition is for another generation", "ConditionRuleEvaluated", said("REVISION", "7")),
+        ("the result is for another revision", "ConditionRuleEvaluated", message_with(&"0".repeat(32), "1")),
+        ("a condition is for another generation", "ConditionRuleEvaluated", message_with("REVISION", "7")),
     ] {
         // Valid feedback in between shows that recovery is immediate.
         tenant.report(&work, &WorkReport::applied().computed("ConditionRuleEvaluated", &whole)).await?;

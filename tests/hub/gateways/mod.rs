@@ -109,7 +109,7 @@ async fn gateway_is_programmed_once_all_clusters_report_it() -> Result<()> {
     ensure!(listener["supportedKinds"][0]["kind"] == "HTTPRoute", "{listener}");
     ensure!(listener["conditions"][0]["status"] == "True", "{listener}");
 
-    // After a change, earlier feedback does not count as programmed.
+    // After a change of the Gateway, a cluster with feedback from before the change does not count as programmed.
     let mut changed = web(&tenant);
     changed["spec"]["listeners"][0]["hostname"] = json!("shop.example.com");
     tenant.apply(&changed).await?;
@@ -235,7 +235,7 @@ async fn cluster_attributes_are_labels_of_the_hub_gateway_only() -> Result<()> {
         Ok(())
     })
     .await?;
-    // The controller removes its part of the status, so that the other class's controller can write it.
+    // The controller removes its part of the status, so that the other class's controller can write the status.
     until_gateway(&tenant, |found| {
         ensure!(!condition(found, "Programmed").starts_with("False"), "{}", found["status"]);
         Ok(())

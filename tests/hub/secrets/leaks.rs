@@ -12,7 +12,7 @@ use policy_sync_testenv::tenant::Tenant;
 use policy_sync_testenv::{Controller, wait};
 use serde_json::json;
 
-use super::{copying, until_carried, web};
+use super::{copying, until_secrets_in_work, web};
 
 /// Each key as text and in base64.
 const KEYS: [(&str, &str); 2] = [
@@ -91,16 +91,17 @@ async fn contents_of_secrets_are_shown_nowhere() -> Result<()> {
     };
     tenant.apply(&secret(first.0)).await?;
     tenant.apply(&web(&tenant, &[json!({"name": "a"}), json!({"name": "missing"})])).await?;
-    // The key is not in the output of `plan --diff` before the first write, and in no output after that write.
+    // Neither `plan --diff` before the first write nor any command after it prints the key.
     let created = command_output(&tenant, &["plan", "--diff"])?;
     ensure!(created.contains("tls.key: <hidden, blake3 "), "{created}");
     check_no_key("plan --diff", &created)?;
     let controller = traced(&tenant).await?;
-    let work = until_carried(&tenant, &["Secret kuadrant-leaks/a"]).await?;
+    let work = until_secrets_in_work(&tenant, &["Secret kuadrant-leaks/a"]).await?;
     ensure!(serde_json::to_string(&work)?.contains(first.1), "the key is missing");
     check_no_leak(&tenant, &controller).await?;
 
-    // The key is rotated: first only planned, then too large for a work, then written.
+    // The key is rotated. At first, the new key is only planned. Then the Secret is too large for a work. At last, the
+    // new key is written.
     tenant.settled(&controller).await?;
     controller.terminate().await?;
     tenant.apply(&secret(second.0)).await?;

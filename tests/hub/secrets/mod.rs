@@ -1,4 +1,5 @@
-//! TLS Secrets of Gateways: copied, rotated, and withdrawn with the reference or the ReferenceGrant.
+//! TLS Secrets of Gateways are copied and rotated. They are withdrawn when the reference or the ReferenceGrant is
+//! removed.
 
 mod leaks;
 pub(crate) mod rights;
@@ -31,7 +32,7 @@ pub(crate) fn web(tenant: &Tenant<'_>, references: &[Value]) -> Value {
 }
 
 /// The Secrets, and the namespaces of the ReferenceGrants, in a work.
-pub(crate) fn carried(work: &ManifestWork) -> Vec<String> {
+pub(crate) fn secrets_in_work(work: &ManifestWork) -> Vec<String> {
     let manifests = work.spec.workload.manifests.iter().map(|manifest| &manifest.0);
     manifests
         .filter_map(|object| {
@@ -46,8 +47,8 @@ pub(crate) fn carried(work: &ManifestWork) -> Vec<String> {
 }
 
 /// Waits until the work of the Gateway `web` has exactly these Secrets and grants.
-pub(crate) async fn until_carried(tenant: &Tenant<'_>, expected: &[&str]) -> Result<ManifestWork> {
-    tenant.until_work("eu-1", "gateway-web", |work| carried(work) == expected).await
+pub(crate) async fn until_secrets_in_work(tenant: &Tenant<'_>, expected: &[&str]) -> Result<ManifestWork> {
+    tenant.until_work("eu-1", "gateway-web", |work| secrets_in_work(work) == expected).await
 }
 
 /// The private key of the first Secret in a work, in base64.
@@ -73,7 +74,7 @@ async fn secret_is_copied_rotated_and_withdrawn_with_its_reference() -> Result<(
     tenant.apply(&web(&tenant, &[json!({"name": "a"}), json!({"name": "b"})])).await?;
     let controller = tenant.controller().await?;
     let both = ["Secret kuadrant-secrets/a", "Secret kuadrant-secrets/b"];
-    let work = until_carried(&tenant, &both).await?;
+    let work = until_secrets_in_work(&tenant, &both).await?;
     ensure!(key_of(&work) == "Zmlyc3Q=", "{:?}", key_of(&work));
     let order: Vec<&Value> =
         work.spec.workload.manifests.iter().map(|manifest| &manifest.0["kind"]).collect();
@@ -91,11 +92,11 @@ async fn secret_is_copied_rotated_and_withdrawn_with_its_reference() -> Result<(
     }
 
     tenant.apply(&web(&tenant, &[json!({"name": "b"})])).await?;
-    until_carried(&tenant, &both[1..]).await?;
+    until_secrets_in_work(&tenant, &both[1..]).await?;
     tenant.delete(&tls_secret(tenant.name(), "b", "")).await?;
-    until_carried(&tenant, &[]).await?;
+    until_secrets_in_work(&tenant, &[]).await?;
     tenant.apply(&tls_secret(tenant.name(), "b", "third")).await?;
-    until_carried(&tenant, &both[1..]).await?;
+    until_secrets_in_work(&tenant, &both[1..]).await?;
 
     // A restart writes nothing.
     tenant.settled(&controller).await?;
@@ -105,7 +106,7 @@ async fn secret_is_copied_rotated_and_withdrawn_with_its_reference() -> Result<(
     ensure!(writes.is_empty(), "the restarted controller wrote {writes:?}");
 
     tenant.parameters(&json!({"tlsSecrets": "none"})).await?;
-    until_carried(&tenant, &[]).await?;
+    until_secrets_in_work(&tenant, &[]).await?;
     tenant.settled(&controller).await.map(drop)
 }
 
@@ -116,12 +117,12 @@ async fn secret_of_another_namespace_is_copied_while_granted() -> Result<()> {
     tenant.apply(&tls_secret(&tls, "a", "first")).await?;
     tenant.apply(&web(&tenant, &[json!({"name": "a", "namespace": tls})])).await?;
     let controller = tenant.controller().await?;
-    until_carried(&tenant, &[]).await?;
+    until_secrets_in_work(&tenant, &[]).await?;
     let grant = reference_grant(&tls, "for-the-shop", tenant.name(), "a");
     let with_grant = ["Secret kuadrant-granted-tls/a", "ReferenceGrant kuadrant-granted-tls"];
     for _ in 0..2 {
         tenant.apply(&grant).await?;
-        let work = until_carried(&tenant, &with_grant).await?;
+        let work = until_secrets_in_work(&tenant, &with_grant).await?;
         let spec = &work.spec.workload.manifests[3].0["spec"];
         ensure!(spec["from"][0]["namespace"] == "kuadrant-granted", "{spec}");
         ensure!(spec["to"] == json!([{"group": "", "kind": "Secret", "name": "a"}]), "{spec}");
@@ -129,7 +130,7 @@ async fn secret_of_another_namespace_is_copied_while_granted() -> Result<()> {
         tenant.until_work("eu-1", "access", |work| rights(work).contains("referencegrants")).await?;
 
         tenant.delete(&grant).await?;
-        until_carried(&tenant, &[]).await?;
+        until_secrets_in_work(&tenant, &[]).await?;
         // The agent still needs the permission to delete the grant on the spoke.
         tenant.settled(&controller).await?;
         let access = tenant.work("eu-1", "access").await?;
@@ -149,7 +150,7 @@ async fn secrets_are_not_read_unless_copying_is_enabled() -> Result<()> {
         |work: &ManifestWork| work.spec.workload.manifests[1].0["spec"]["listeners"][0]["name"] == "https";
     tenant.until_work("eu-1", "gateway-web", is_https).await?;
     tenant.settled(&controller).await?;
-    until_carried(&tenant, &[]).await?;
+    until_secrets_in_work(&tenant, &[]).await?;
     let read = reads_of_secrets(&tenant, &controller)?;
     ensure!(read.is_empty(), "{read:?}");
     let (_, ready) = controller.readiness().await?;

@@ -6,7 +6,7 @@ use policy_sync_testenv::tenant::{LIMIT, Tenant};
 use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
-use super::{copying, until_carried, web};
+use super::{copying, until_secrets_in_work, web};
 use crate::kinds::{limited, limited_controller};
 
 /// Sets the verbs that the tenant's limited user has on Secrets and ReferenceGrants.
@@ -31,8 +31,9 @@ async fn may_read(tenant: &Tenant<'_>, verbs: &[&str]) -> Result<()> {
 pub(crate) async fn until_accepted(tenant: &Tenant<'_>, gateway: &Value, expected: &str) -> Result<String> {
     wait::until(&format!("Accepted is {expected}"), LIMIT, || async {
         let found = serde_json::to_value(tenant.get(gateway).await?)?;
-        let mut said = found["status"]["conditions"].as_array().into_iter().flatten();
-        let accepted = said.find(|said| said["type"] == "Accepted").context("no condition Accepted")?;
+        let mut conditions = found["status"]["conditions"].as_array().into_iter().flatten();
+        let accepted =
+            conditions.find(|condition| condition["type"] == "Accepted").context("no condition Accepted")?;
         let text = |field: &str| accepted[field].as_str().unwrap_or_default().to_owned();
         ensure!(format!("{} {}", text("status"), text("reason")) == expected, "{accepted}");
         Ok(text("message"))
@@ -59,7 +60,7 @@ async fn gateway_with_secrets_waits_for_permission_to_list_them() -> Result<()> 
     ensure!(metrics.problems("SecretsUnread") > 0.0, "{metrics}");
 
     may_read(&tenant, &["list", "watch"]).await?;
-    until_carried(&tenant, &["Secret kuadrant-no-right/a"]).await?;
+    until_secrets_in_work(&tenant, &["Secret kuadrant-no-right/a"]).await?;
     until_accepted(&tenant, &web(&tenant, &[]), "True Accepted").await?;
 
     // After a restart without the permission, the copies on the spoke are unchanged.

@@ -15,17 +15,17 @@ use crate::hub::{Contents, Hub, key_of};
 pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Vec<u8>>) -> Result<u64, u16> {
     let body: Value = serde_json::from_slice(request.body()).unwrap();
     let (source, key) = addressed(request, &body);
-    let there = hub.objects.get(&(source.clone(), key.clone())).cloned();
+    let stored = hub.objects.get(&(source.clone(), key.clone())).cloned();
     let content = request.headers().get("content-type").and_then(|value| value.to_str().ok());
-    let effect = match (request.method(), content, &there) {
+    let effect = match (request.method(), content, &stored) {
         (&Method::POST, _, None) => {
             let made = hub.made(&source, &key);
             created(contents, &source, body, made)
         }
         (&Method::POST, _, Some(_)) => Effect::Refused(409),
-        (&Method::PATCH, Some("application/apply-patch+yaml"), there) => match there {
-            Some(there) if body["metadata"]["uid"] == *there.content.metadata.uid => {
-                edited(contents, &there.content.json, |json| apply(json, &body))
+        (&Method::PATCH, Some("application/apply-patch+yaml"), stored) => match stored {
+            Some(stored) if body["metadata"]["uid"] == *stored.content.metadata.uid => {
+                edited(contents, &stored.content.json, |json| apply(json, &body))
             }
             // An apply with a uid refers to an object that no longer exists; an apply of a status cannot create an
             // object.
@@ -33,10 +33,10 @@ pub(super) fn serve(hub: &mut Hub, contents: &mut Contents, request: &Request<Ve
             _ => Effect::Refused(409),
         },
         (_, _, None) => Effect::Refused(404),
-        (&Method::PATCH, Some("application/merge-patch+json"), Some(there)) => {
-            if body["metadata"]["resourceVersion"].as_str() == Some(&*there.version.to_string()) {
+        (&Method::PATCH, Some("application/merge-patch+json"), Some(stored)) => {
+            if body["metadata"]["resourceVersion"].as_str() == Some(&*stored.version.to_string()) {
                 let set = |json: &mut Value| json["status"]["parents"] = body["status"]["parents"].clone();
-                edited(contents, &there.content.json, set)
+                edited(contents, &stored.content.json, set)
             } else {
                 Effect::Refused(409)
             }

@@ -20,7 +20,7 @@ use crate::hub::{Entry, Event, Hub, Objects};
 use crate::step::START;
 use crate::world::SHOP;
 
-/// The constant time of these worlds, in which nothing depends on time.
+/// The time, which is constant because nothing in these worlds depends on time.
 pub(super) const NOW: Moment = START;
 
 /// The key of the ConfigMap.
@@ -28,7 +28,7 @@ pub(super) fn config_map() -> ObjectKey {
     ObjectKey::new(SHOP, "topology")
 }
 
-/// The sources that the topology's mirror watches here.
+/// The sources that the topology's mirror watches in these worlds.
 pub(super) fn own_sources() -> [Source; 3] {
     [kinds::GATEWAYS.all(), kinds::source(RouteKind::Http), kinds::config_map(&config_map())]
 }
@@ -123,14 +123,14 @@ impl Mirrors {
     ) -> bool {
         let mut affects_topology =
             self.report_to_sync(mirror_state, &MirrorEvent::ListStarted(source.clone()));
-        for (key, entry) in hub.listed(&home(source)) {
+        for (key, entry) in hub.listed(&stored_source(source)) {
             affects_topology |=
                 self.report_to_sync(mirror_state, &MirrorEvent::Object(source.clone(), key, entry));
         }
         affects_topology
             | self.report_to_sync(
                 mirror_state,
-                &MirrorEvent::ListEnded(source.clone(), hub.version(&home(source))),
+                &MirrorEvent::ListEnded(source.clone(), hub.version(&stored_source(source))),
             )
     }
 
@@ -254,6 +254,6 @@ pub(super) fn http_routes() -> GroupVersionResource {
 }
 
 /// The source under which the hub stores the objects that `source` watches.
-pub(super) fn home(source: &Source) -> Source {
+pub(super) fn stored_source(source: &Source) -> Source {
     if *source == policy_sync_sync::kinds::GATEWAYS.all() { kinds::GATEWAYS.all() } else { source.clone() }
 }

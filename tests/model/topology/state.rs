@@ -17,7 +17,7 @@ use crate::state::RemainingEvents;
 /// A request in flight.
 pub(super) type InFlight = Arc<Request<Vec<u8>>>;
 
-/// The phase of the graph's key.
+/// The phase of the key that builds and stores the graph.
 #[derive(Clone)]
 pub(super) enum Phase {
     Idle,
@@ -29,7 +29,7 @@ pub(super) enum Phase {
     InFlight(InFlight),
 }
 
-/// The graph's key.
+/// The key that builds and stores the graph.
 #[derive(Clone)]
 pub(super) struct Build {
     pub(super) queued: bool,

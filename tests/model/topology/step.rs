@@ -26,7 +26,7 @@ pub(super) enum Step {
     DeliverEvent(Source),
     /// A watch breaks: its events are lost, and its objects are listed again.
     Relist(Source),
-    /// A snapshot of both mirrors starts a graph.
+    /// The build of a graph begins with a snapshot of both mirrors.
     Begin,
     /// The ConfigMap is read from the mirror.
     ReadConfigMap,
@@ -62,15 +62,15 @@ pub(super) struct Topology<'w> {
     pub(super) mirrors: Mirrors,
     pub(super) contents: Contents,
     /// The maximum number of writes for each object without faults.
-    most: BTreeMap<&'static str, usize>,
+    max_writes: BTreeMap<&'static str, usize>,
     /// Digests of hubs that were verified to be correct.
-    right: BTreeSet<u64>,
+    verified: BTreeSet<u64>,
 }
 
 impl<'w> Topology<'w> {
-    pub(super) fn new(world: &'w World, most: BTreeMap<&'static str, usize>) -> Self {
+    pub(super) fn new(world: &'w World, max_writes: BTreeMap<&'static str, usize>) -> Self {
         let (mirrors, contents) = (Mirrors::new(), Contents::default());
-        Self { world, mirrors, contents, most, right: BTreeSet::new() }
+        Self { world, mirrors, contents, max_writes, verified: BTreeSet::new() }
     }
 
     /// The controller does not change the status entries and conditions of other writers.
@@ -98,7 +98,7 @@ impl<'w> Topology<'w> {
         if state.pending.waiting() > 0 {
             return Err(format!("{} statuses are never written", state.pending.waiting()));
         }
-        if self.right.insert(state.hub.digest) {
+        if self.verified.insert(state.hub.digest) {
             let objects: Vec<HubObject> =
                 state.hub.objects.values().map(|entry| object(&entry.content.json)).collect();
             check_topology(&objects, CONTROLLER, |_| true, true)
@@ -199,10 +199,12 @@ impl Model for Topology<'_> {
         Self::keeps_foreign_entries(before, step, after)?;
         if after.remaining.faults == self.world.faults && after.remaining.crashes == self.world.crashes {
             Self::writes_only_changes(before, step, after)?;
-            for (object, most) in &self.most {
+            for (object, max_writes) in &self.max_writes {
                 let writes = after.writes.get(*object).copied().unwrap_or_default();
-                if writes > *most {
-                    return Err(format!("{object} was written {writes} times, expected at most {most}"));
+                if writes > *max_writes {
+                    return Err(format!(
+                        "{object} was written {writes} times, expected at most {max_writes}"
+                    ));
                 }
             }
         }

@@ -12,7 +12,7 @@ use policy_sync_controller::stored_topology::{
 };
 
 use super::hub::serve;
-use super::mirrors::{NOW, config_map, home, http_routes, own_sources};
+use super::mirrors::{NOW, config_map, http_routes, own_sources, stored_source};
 use super::state::{Build, InFlight, Job, Phase, Stage, State};
 use super::step::{Step, Topology};
 use crate::hub::{Hub, object};
@@ -125,10 +125,10 @@ impl Topology<'_> {
         state.build.queued |= replaced.rebuild;
         let (text, digest) = (&outcome.text, outcome.digest);
         state.pending.expect_text(digest, &text.detail.to_string());
-        let (there, key) = (later.stored(), config_map());
+        let (stored, key) = (later.stored(), config_map());
         let since = state.build.recent.then_some(Duration::ZERO);
         let controller = &self.mirrors.name;
-        let request = match next(there.as_ref(), text, digest, since) {
+        let request = match next(stored.as_ref(), text, digest, since) {
             ConfigMapAction::Nothing | ConfigMapAction::Foreign(_) => return,
             ConfigMapAction::Wait(_) => {
                 state.build.waits = true;
@@ -142,7 +142,7 @@ impl Topology<'_> {
 
     fn store(&mut self, state: &mut State, outcome: RequestOutcome) {
         let Phase::InFlight(request) = std::mem::replace(&mut state.build.phase, Phase::Idle) else { return };
-        match self.carry_out(state, "ConfigMap topology", &request, outcome) {
+        match self.execute(state, "ConfigMap topology", &request, outcome) {
             Ok(version) => {
                 state.build.written = version;
                 state.build.recent = true;
@@ -156,13 +156,13 @@ impl Topology<'_> {
         let Some(write) = state.pending.next(&turn.key) else { return };
         let stage = match (&turn.key, &write.status.desired) {
             (StatusKey::Gateway(key), Desired::Gateway { uid, generation, conditions }) => {
-                let there = state.own.mirror.read().view(NOW).gateway(key).cloned();
-                let Some(there) = there.filter(|there| there.has_uid(uid)) else {
+                let gateway = state.own.mirror.read().view(NOW).gateway(key).cloned();
+                let Some(gateway) = gateway.filter(|gateway| gateway.has_uid(uid)) else {
                     state.pending.remove_deleted(&turn.key, &write);
                     return;
                 };
                 let what = (&*conditions.texts, *generation);
-                let request = there.request(&self.mirrors.name, key, what, NOW);
+                let request = gateway.request(&self.mirrors.name, key, what, NOW);
                 Stage::InFlight(Arc::new(request.unwrap()))
             }
             _ => Stage::Unread,
@@ -196,7 +196,7 @@ impl Topology<'_> {
         let Some(Job { write, stage: Stage::InFlight(request) }) = state.jobs.get(turn).cloned() else {
             return;
         };
-        match self.carry_out(state, &turn.key.to_string(), &request, outcome) {
+        match self.execute(state, &turn.key.to_string(), &request, outcome) {
             Ok(version) => state.pending.wrote(&turn.key, &write, version),
             Err(404) => state.pending.remove_deleted(&turn.key, &write),
             Err(_) => queue(state, turn.clone()),
@@ -204,7 +204,7 @@ impl Topology<'_> {
         finish(state, turn);
     }
 
-    fn carry_out(
+    fn execute(
         &mut self,
         state: &mut State,
         object: &str,
@@ -261,7 +261,7 @@ fn deliver_events(state: &mut State) {
     }
     for (source, event) in std::mem::take(&mut Arc::make_mut(&mut state.hub).events) {
         for (watched, events) in &mut state.feeds {
-            if home(watched) == source {
+            if stored_source(watched) == source {
                 events.push_back(event.clone());
             }
         }

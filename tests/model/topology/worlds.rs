@@ -47,12 +47,12 @@ fn world(name: &'static str) -> World {
     world
 }
 
-/// Explores `world` completely, or at least `states` states. `most` is the maximum number of writes for each
+/// Explores `world` completely, or at least `states` states. `max_writes` is the maximum number of writes for each
 /// object without faults.
-fn follow(world: &World, states: usize, most: &[(&'static str, usize)]) {
+fn follow(world: &World, states: usize, max_writes: &[(&'static str, usize)]) {
     let max_states = std::env::var("POLICY_SYNC_MODEL_STATES").ok();
     let limit = max_states.map_or(states, |text| states.max(text.parse().unwrap()));
-    let report = explore(Topology::new(world, BTreeMap::from_iter(most.iter().copied())), limit);
+    let report = explore(Topology::new(world, BTreeMap::from_iter(max_writes.iter().copied())), limit);
     assert!(report.complete || report.states >= states, "only {} states", report.states);
     assert!(states < ENOUGH || report.complete, "some states were not explored");
     assert!(report.settled > 1, "only the initial state has settled");

@@ -211,7 +211,7 @@ impl Generator {
 
     fn fresh(&mut self) -> String {
         self.next += 1;
-        // Names that statements in other scopes use as well.
+        // Statements in other scopes may use the same names with `v`.
         if self.chance(8) { format!("v{}", self.rng.u8(..4)) } else { format!("x{}", self.next) }
     }
 
@@ -429,7 +429,8 @@ impl Generator {
     fn condition(&mut self, depth: u8) -> String {
         match self.rng.u8(..8) {
             0..=2 => {
-                // The embedded engine sorts sets before objects, so only numbers and texts are ordered.
+                // The embedded engine sorts sets before objects, so operators such as `<` compare only numbers and
+                // texts.
                 let comparison = self.one(&COMPARISONS);
                 match comparison {
                     "==" | "!=" => format!("{} {comparison} {}", self.term(depth), self.term(depth)),

@@ -54,10 +54,10 @@ fn response_never_allows() {
     for version in VERSIONS {
         let review = json!({"apiVersion": version, "kind": "SubjectAccessReview", "spec": {}});
         let review = read(&review).unwrap();
-        let answer =
+        let expected =
             |status: Value| json!({"apiVersion": version, "kind": "SubjectAccessReview", "status": status});
-        assert_eq!(review.response(&AccessDecision::None), answer(json!({"allowed": false})));
+        assert_eq!(review.response(&AccessDecision::None), expected(json!({"allowed": false})));
         let denied = json!({"allowed": false, "denied": true, "reason": "why"});
-        assert_eq!(review.response(&AccessDecision::Denied("why".to_owned())), answer(denied));
+        assert_eq!(review.response(&AccessDecision::Denied("why".to_owned())), expected(denied));
     }
 }

@@ -12,38 +12,38 @@ fn review(version: &str, object: &str) -> String {
 #[test]
 fn both_versions_have_the_same_fields() {
     for version in ["v1", "v1beta1"] {
-        let asked =
+        let review =
             AdmissionReview::read(review(version, r#"{"metadata":{"name":"web"}}"#).as_bytes()).unwrap();
-        let request = asked.request().unwrap();
-        assert_eq!(asked.resource(), "deployments.apps");
+        let request = review.request().unwrap();
+        assert_eq!(review.resource(), "deployments.apps");
         assert_eq!(
             (&*request.resource.resource, &*request.namespace, request.dry_run),
             ("deployments", "shop", true)
         );
         assert_eq!((&request.object["metadata"]["name"], &request.old_object), (&json!("web"), &Value::Null));
         let patch: Patch = serde_json::from_value(json!([{"op": "add", "path": "/a", "value": 1}])).unwrap();
-        let answer = asked.response(&AdmissionDecision::allowed().with_patch(patch));
+        let returned = review.response(&AdmissionDecision::allowed().with_patch(patch));
         let encoded = STANDARD.encode(r#"[{"op":"add","path":"/a","value":1}]"#);
         let response = json!({"uid": "u1", "allowed": true, "patchType": "JSONPatch", "patch": encoded});
         let api_version = format!("admission.k8s.io/{version}");
         assert_eq!(
-            answer,
+            returned,
             json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
         );
         assert_eq!(
-            asked.response(&AdmissionDecision::allowed())["response"],
+            review.response(&AdmissionDecision::allowed())["response"],
             json!({"uid": "u1", "allowed": true})
         );
         let denied = json!({"uid": "u1", "allowed": false, "status": {"code": 403, "message": "no"}});
-        assert_eq!(asked.response(&AdmissionDecision::denied("no"))["response"], denied);
+        assert_eq!(review.response(&AdmissionDecision::denied("no"))["response"], denied);
     }
 }
 
 #[test]
 fn review_of_a_deeply_nested_object_gets_a_response() {
     let deep = format!(r#"{{"spec":{}1{}}}"#, "[".repeat(5_000), "]".repeat(5_000));
-    let asked = AdmissionReview::read(review("v1", &deep).as_bytes()).unwrap();
-    let fault = asked.request().unwrap_err();
+    let review = AdmissionReview::read(review("v1", &deep).as_bytes()).unwrap();
+    let fault = review.request().unwrap_err();
     assert!(fault.starts_with("the object cannot be read: recursion limit exceeded"), "{fault}");
 }
 

@@ -31,7 +31,7 @@ pub fn listener_secrets<'s>(
     })
 }
 
-/// The Secret of a reference. Its namespace defaults to that of the Gateway.
+/// The Secret that `reference` names; `namespace` is the default namespace, that of the Gateway.
 fn secret(reference: &Value, namespace: &str) -> Option<ObjectKey> {
     let is = |field: &str, default: &str| match &reference[field] {
         Value::Null => true,

@@ -1,5 +1,5 @@
-//! Strict parsing of JSON that users write. Duplicate keys and wrong types are errors, and callers reject unknown keys. The
-//! first error is returned with its place. The text of a syntax error has its line and column instead.
+//! Strict parsing of JSON that users write. Duplicate keys and wrong types are errors, and callers reject unknown keys.
+//! Only the first error is returned, with its place. A syntax error has no place; its text contains line and column.
 
 use std::collections::BTreeMap;
 

@@ -15,8 +15,9 @@ pub const MAX_RULES: usize = 32;
 pub struct Merge {
     /// The most specific target that policies of the kind may have.
     pub level: Level,
-    /// Paths of the spec (or of its field `defaults` or `overrides`) that hold rules, for example `.limits`. Each entry
-    /// of an object there is a rule; any other value is one rule. Without paths, each field is a rule.
+    /// Paths in the spec (or in its field `defaults` or `overrides`) to rules, for example `.limits`. If the value at a
+    /// path is an object, each of its entries is a rule. Any other value is one rule. Without paths, each field is a
+    /// rule.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 32))]
     pub rules: Vec<String>,
@@ -37,7 +38,8 @@ pub enum Level {
 }
 
 impl Merge {
-    /// Each rule path without its first dot, with the names in it. Invalid paths are skipped.
+    /// The paths in [`Self::rules`], each as text without its first dot, and as a list of its names. Invalid paths are
+    /// skipped.
     #[must_use]
     pub fn rule_paths(&self) -> Vec<(String, Vec<String>)> {
         let read = |path: &String| Some((path.trim_start_matches('.').to_owned(), names(path).ok()?));

@@ -49,7 +49,7 @@ impl StatusPath {
     ///
     /// # Errors
     ///
-    /// The first element outside the subset, with its position.
+    /// The first element that the supported subset of JSONPath lacks, with its position.
     pub fn parse(text: &str) -> Result<Self, PathError> {
         let mut parser = Parser { chars: text.chars().collect(), position: 0 };
         let mut segments = Vec::new();
@@ -89,7 +89,7 @@ impl StatusPath {
         text
     }
 
-    /// The names, if the path consists of names only.
+    /// The names in the path, in order; `None` if the path has an index or a filter.
     #[must_use]
     pub fn names(&self) -> Option<Vec<String>> {
         let name = |segment: &Segment| match segment {
@@ -102,7 +102,7 @@ impl StatusPath {
     /// The values in `object`, in order. There are several if the filter matches several items.
     #[must_use]
     pub fn values<'v>(&self, object: &'v Value) -> Vec<&'v Value> {
-        // The library's parser verified the path.
+        // The query cannot fail, because `parse` has verified the path.
         object.query(&self.to_rfc9535()).unwrap_or_default()
     }
 }
@@ -176,7 +176,7 @@ impl Parser {
                     text.push('.');
                 }
                 Some('\\') => return self.fault("only `.` can be escaped in quotes"),
-                // Agents would parse such a name as two names.
+                // Agents would split the name at a dot that is not escaped.
                 Some('.') if mark == '\'' => return self.fault("a dot in a quoted name is written `\\.`"),
                 Some(c) if c.is_control() => return self.fault("a control character"),
                 Some(c) => text.push(c),

@@ -75,7 +75,8 @@ impl ParamsReader {
         self.fault(place, format!("expected {expected}, found {found}"));
     }
 
-    /// The fields of an object. Keys other than `known` and `old`, and duplicate keys, are faults.
+    /// The fields of an object. Duplicate keys are faults. Keys that are neither in `known` nor in `old` (former names)
+    /// are also faults.
     fn fields(&mut self, place: String, json: Json, known: &[&str], old: &[&str]) -> Option<Fields> {
         let entries = match json {
             Json::Object(entries) => entries,

@@ -1,5 +1,5 @@
 //! Selectors of Kubernetes federation: a list of requirements, for example `[{"key": "zone", "operator": "In",
-//! "values": ["eu-1", "eu-2"]}]`. All of them must match.
+//! "values": ["eu-1", "eu-2"]}]`. A cluster must meet all requirements.
 //!
 //! The operators are those of Kubernetes label selectors, by name or symbol, and case-insensitive. Values may also be a
 //! single string, as in some published policies: `"[true]"` is a list with the value `true`.

@@ -55,7 +55,7 @@ fn invalid_label_selectors_are_rejected_with_the_reason() {
     }
 }
 
-/// Whether the federation selector `text` matches a cluster with these labels.
+/// Whether the federation selector `text` matches a cluster with the labels in this function.
 fn federation(text: &str) -> Result<bool, String> {
     let labels = [("region", "eu"), ("pci", "true"), ("cores", "16")];
     let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
@@ -76,7 +76,7 @@ fn federation_selectors_match_labels() {
         r#"[{"key": "region", "operator": "!=", "values": ["us"]}, {"key": "gpu", "operator": "!"}]"#,
         r#"[{"key": "gpu", "operator": "DoesNotExist", "values": null}]"#,
         r#"[{"key": "cores", "operator": "Gt", "values": ["8"]}, {"key": "cores", "operator": "lt", "values": [17]}]"#,
-        // Some published policies contain such a value.
+        // Some published policies write a list as a string.
         r#"[{"key": "pci", "operator": "=", "values": "[true]"}]"#,
         r#"[{"key": "pci", "operator": "=", "values": "[\"true\"]"}]"#,
         r#"[{"key": "region", "operator": "In", "values": "[us, eu]"}]"#,

@@ -9,7 +9,7 @@ use policy_sync_api::text::with_causes;
 /// The maximum number of connections for webhooks. An API server opens one connection for each concurrent review, 600
 /// by default (`--max-requests-inflight` and `--max-mutating-requests-inflight`), and keeps 25 idle connections.
 const WEBHOOKS: usize = 2_048;
-/// The maximum number of connections for metrics, and for probes.
+/// The maximum number of connections of the metrics listener, and of the probes listener.
 const METRICS_AND_PROBES: usize = 256;
 /// The maximum number of connections for `policy-sync web`.
 const PAGES: usize = 256;
@@ -40,7 +40,7 @@ impl Limits {
         Self::shared(WEBHOOKS.min(descriptors.available() / 4 * 3))
     }
 
-    /// The limits for metrics, and for probes.
+    /// The limits of the metrics listener, and of the probes listener.
     #[must_use]
     pub fn metrics_and_probes(descriptors: Descriptors) -> Self {
         Self::shared(METRICS_AND_PROBES.min(descriptors.available() / 8))
@@ -82,7 +82,7 @@ impl Descriptors {
         Self(limit)
     }
 
-    /// How many descriptors all listeners together may use. With a low limit, the reserve is half of it.
+    /// How many descriptors all listeners together may use. At most half of this process's limit is reserved.
     fn available(self) -> usize {
         self.0 - RESERVED.min(self.0 / 2)
     }

@@ -64,7 +64,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TrackedStream<S> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         match flushed {
-            // hyper flushes the stream once its own buffer is empty.
+            // hyper flushes the stream only once hyper's own buffer is empty.
             Poll::Ready(_) => self.tracked.advance(Phase::Flushing, Phase::Idle),
             Poll::Pending => self.tracked.set_stalled(true),
         }

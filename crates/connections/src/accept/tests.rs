@@ -119,16 +119,16 @@ async fn idle_connections_are_closed_for_reviews() {
         answer(&mut stream, "GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
         idle.push(stream);
     }
-    let mut answered = 0;
+    let mut responses = 0;
     for _ in 0..24 {
         let review = async {
             let mut stream = tls(address, &config).await?;
             answer(&mut stream, "POST /review HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}").await
         };
         let text = tokio::time::timeout(Duration::from_secs(5), review).await;
-        answered += usize::from(matches!(text, Ok(Ok(text)) if text.starts_with("HTTP/1.1 200")));
+        responses += usize::from(matches!(text, Ok(Ok(text)) if text.starts_with("HTTP/1.1 200")));
     }
-    assert_eq!(answered, 24);
+    assert_eq!(responses, 24);
     stop.cancel();
     serving.await.unwrap();
 }

@@ -184,8 +184,8 @@ impl ConnectionTracker {
     /// are in the middle of a request.
     ///
     /// An address at its limit replaces one of its own connections, so that one pod does not evict connections of other
-    /// pods. When the listener is full, the connection that has been idle longest is evicted. Attackers at many
-    /// addresses hold the oldest connections. The connections of an API server are new or in use.
+    /// pods. When the listener is full, a connection of any address is evicted. This does not affect an API server: its
+    /// connections are new or in use, whereas attackers with many addresses hold the oldest connections.
     pub(super) fn track(&mut self, peer: IpAddr, now: Instant) -> Option<Arc<TrackedConnection>> {
         self.open.retain(|tracked| !tracked.is_closed());
         let own = self.open.iter().filter(|tracked| tracked.peer == peer).count();

@@ -53,16 +53,17 @@ pub fn review(snapshot: &Snapshot, access: &AccessReview) -> Result<AccessReview
         Ok(input) => input,
         Err(fault) => return Ok(AccessReviewResult::denied(format!("the review cannot be read: {fault}"))),
     };
-    // Reads and deletes of objects that are not replicated are always reviewed, so that users can delete these objects.
-    // Other requests fail if the review lacks documents of their namespace.
-    if !reads_or_deletes_unreplicated(snapshot, access, &input) {
+    // If a namespace exceeds its share of a limit, documents of the namespace are left out. Reads and deletes of the
+    // left-out objects are reviewed, so that users can delete these objects. Other requests in the namespace fail if
+    // authorization policies read left-out documents.
+    if !reads_or_deletes_left_out(snapshot, access, &input) {
         snapshot.omitted_documents(AUTHORIZATION, resource_ref.namespace)?;
     }
     let query = format!("{}.deny", snapshot.query(AUTHORIZATION));
-    let Some(answer) = snapshot.query_value(AUTHORIZATION, &query, &input)? else {
+    let Some(value) = snapshot.query_value(AUTHORIZATION, &query, &input)? else {
         return Ok(AccessReviewResult::NONE);
     };
-    let denials = match Denial::read(&answer, resource_ref) {
+    let denials = match Denial::read(&value, resource_ref) {
         Ok(denials) => sorted_unique(denials),
         Err(fault) => {
             return Ok(AccessReviewResult {
@@ -114,8 +115,9 @@ fn resource_ref(attributes: &Attributes) -> ResourceRef<'_> {
     }
 }
 
-/// Whether `access` reads or deletes objects that are excluded from replication. `input` is `access` as JSON.
-fn reads_or_deletes_unreplicated(snapshot: &Snapshot, access: &AccessReview, input: &Value) -> bool {
+/// Whether `access` reads or deletes objects whose documents are left out because their namespace exceeds a limit.
+/// `input` is `access` as JSON.
+fn reads_or_deletes_left_out(snapshot: &Snapshot, access: &AccessReview, input: &Value) -> bool {
     let Ok(Attributes::Resource(ResourceAttributes { group, resource, namespace, .. })) = access.attributes()
     else {
         return false;

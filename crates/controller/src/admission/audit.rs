@@ -179,8 +179,8 @@ fn audit_object(snapshot: &Snapshot, existing: ExistingObject<'_>) -> AuditOutco
         let input = input(request(existing), resource_ref, object.clone());
         let denials = match snapshot.query_ignoring_rejected(&query, &input) {
             Ok(None) => continue,
-            Ok(Some(answer)) => {
-                Denial::read(&answer, resource_ref).map_err(|fault| format!("{query}: {fault}"))
+            Ok(Some(value)) => {
+                Denial::read(&value, resource_ref).map_err(|fault| format!("{query}: {fault}"))
             }
             Err(RegoQueryError::Unreachable(why)) => {
                 return AuditOutcome { unreached: Some(why), ..AuditOutcome::default() };
@@ -281,8 +281,7 @@ impl<'e> AuditExemptions<'e> {
 }
 
 impl Violation {
-    /// A violation of a placement policy by `resource`. With `is_warning`, placement policies only report the
-    /// violation.
+    /// A violation of a placement policy by `resource`. With `is_warning`, the enforcement is `warn` instead of `deny`.
     #[must_use]
     pub fn placement(resource: Resource, type_meta: TypeMeta, why: &str, is_warning: bool) -> Self {
         let message = truncate_bytes(&one_line(why), MAX_MESSAGE_BYTES).into_owned();

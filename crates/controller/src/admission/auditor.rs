@@ -35,7 +35,8 @@ pub struct PlacementViolation {
     pub key: ObjectKey,
     /// The reason, from the Rego policies.
     pub why: Arc<str>,
-    /// Whether placement policies only report the violation, so that a user has to repair the object.
+    /// Whether the violation is only a warning, because remediation waits: for a user, or until the object may be
+    /// patched again.
     pub is_warning: bool,
 }
 
@@ -121,8 +122,8 @@ impl Auditor {
         (!is_known).then(|| text.trim_end().replace('\n', "; "))
     }
 
-    /// If a Rego policy may deny objects of any kind, all replicated kinds, because they are audited although no Rego
-    /// policy names them. Otherwise `None`.
+    /// All audited kinds, if a Rego policy may deny objects of any kind. Otherwise `None`: Rego policies name all
+    /// audited kinds.
     #[must_use]
     pub fn implied_kinds(&self) -> Option<BTreeSet<GroupResource>> {
         let admission_kinds = self.admission_kinds()?;

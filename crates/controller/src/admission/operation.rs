@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use policy_sync_rego::queries::expected;
 
-/// Fields that Rego policies may not patch: the API server would reject the change, or treat it as another
-/// object.
+/// Fields that Rego policies may not patch: the API server would reject the change, or the patched object would count
+/// as another object.
 const IMMUTABLE_PATHS: [&str; 7] = [
     "/apiVersion",
     "/kind",
@@ -31,8 +31,8 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// If the operation is invalid. The caller prepends the location of the operation to the text, which begins like
-    /// `.path: …`.
+    /// If the operation is invalid. The error text begins like `.path: …`. The caller prepends the location of the
+    /// operation.
     pub(super) fn read(id: &str, value: &Rego) -> Result<Self, String> {
         let unread = |_| ": expected an operation of a JSON Patch".to_owned();
         let mut json = serde_json::to_value(value).map_err(unread)?;
@@ -150,7 +150,7 @@ fn has_secret(value: &Value) -> bool {
     }
 }
 
-/// Whether `inner` equals `outer`, or is below it.
+/// Whether the JSON pointer `inner` equals the JSON pointer `outer`, or is below `outer`.
 pub(super) fn is_within(outer: &str, inner: &str) -> bool {
     inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

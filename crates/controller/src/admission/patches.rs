@@ -65,7 +65,7 @@ fn operations<'d>(denials: impl Iterator<Item = (usize, &'d Denial)>) -> Vec<(us
 pub(super) struct Conflict<'d> {
     /// The Rego modules of the two Rego policies.
     pub policies: [&'d str; 2],
-    /// The two operations.
+    /// A description of the two operations.
     pub text: String,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn conflicting<'d>(denials: &[&'d Denial], object: &Value) -> Option<
     let policies: Vec<&str> = denials.iter().filter_map(|denial| denial.policy.as_deref()).collect();
     let number = |denial: &Denial| policies.iter().position(|of| denial.policy.as_deref() == Some(*of));
     let operations = operations(denials.iter().filter_map(|denial| Some((number(denial)?, *denial))));
-    // A patch with more operations is rejected anyway.
+    // A patch with too many operations is rejected anyway, so the search for conflicts is skipped.
     let clash = (operations.len() <= OPERATIONS).then(|| conflict(&operations, object)).flatten()?;
     Some(Conflict { policies: clash.between.map(|number| policies[number]), text: clash.text })
 }
@@ -140,8 +140,8 @@ pub fn check_patches(engine: &Embedded, admission: &str, input: &regorus::Value)
     };
     let query = format!("data.{admission}.deny{}", at(kind, namespace, name));
     let evaluated = engine.evaluate(&query, input).map_err(|failure| failure.to_string())?;
-    let Some(answer) = evaluated.into_value() else { return Ok(()) };
-    let denials = sorted_unique(Denial::read(&answer, ResourceRef { kind, namespace, name })?);
+    let Some(value) = evaluated.into_value() else { return Ok(()) };
+    let denials = sorted_unique(Denial::read(&value, ResourceRef { kind, namespace, name })?);
     if let Some(fault) = denials.iter().find(|denial| denial.is_fault) {
         return Err(fault.text());
     }

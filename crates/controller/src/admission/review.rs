@@ -81,10 +81,10 @@ pub fn review(
     };
     let mut denials: Vec<Denial> = Vec::new();
     for review_query in review_queries(snapshot, request, &all, &object) {
-        let Some(answer) = snapshot.query_value(ADMISSION, &review_query.query, &review_query.input)? else {
+        let Some(value) = snapshot.query_value(ADMISSION, &review_query.query, &review_query.input)? else {
             continue;
         };
-        match Denial::read(&answer, review_query.resource_ref(&namespace, &name)) {
+        match Denial::read(&value, review_query.resource_ref(&namespace, &name)) {
             Ok(found) => denials.extend(secrets::without_patches_of_contents(&kind, found)),
             Err(fault) => {
                 return Ok(

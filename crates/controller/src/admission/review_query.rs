@@ -8,13 +8,13 @@ use policy_sync_api::names::GroupResource;
 use policy_sync_rego::queries::ADMISSION;
 use policy_sync_rego::snapshot::Snapshot;
 
-/// A query for the review of an object. There is one for each name (plural or alias) that Rego policies use for the
-/// kind.
+/// A query for the review of an object. Rego policies may use several names for a kind: its plural and aliases. Each
+/// name needs its own query.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ReviewQuery {
-    /// `data.admission.deny with data.kubernetes["pods"]["shop"]["web"] as input.reviewed[3]`
+    /// The Rego query: `data.admission.deny with data.kubernetes["pods"]["shop"]["web"] as input.reviewed[3]`
     pub query: String,
-    /// `{"request": <AdmissionRequest>, "reviewed": [kind, namespace, name, object]}`
+    /// The input of Rego policies: `{"request": <AdmissionRequest>, "reviewed": [kind, namespace, name, object]}`
     pub input: Value,
     /// The name of the kind in this query.
     pub kind: String,

@@ -13,7 +13,7 @@ const WORKLOADS: [&str; 3] = ["/spec/workload", "/spec/manifestWorkTemplate", "/
 /// The fields of an AdmissionRequest that contain objects.
 const OBJECTS: [&str; 2] = ["object", "oldObject"];
 
-/// Removes the contents of a Secret, and the metadata that repeats them or their keys.
+/// Removes the contents of a Secret, and the metadata that repeats the contents or their keys.
 pub(super) fn without_contents(mut secret: Value) -> Value {
     strip_secret(&mut secret);
     secret

@@ -116,7 +116,7 @@ impl Change {
     /// The changes, one line each: `annotation a: "b"` or `label c: removed`.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let of = |what: &'static str, changes: &BTreeMap<String, Option<String>>| {
-            // The annotation with the original values is internal.
+            // Omits the annotation with the original values, which is internal.
             let lines = changes.iter().filter(|(key, _)| *key != PLACED_BY_POLICY);
             let lines = lines.map(|(key, value)| match value {
                 Some(value) => format!("{what} {key}: {:?}", truncate_bytes(value, MAX_VALUE_BYTES)),

@@ -45,13 +45,13 @@ impl ContentHash {
         if let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("resourceVersion");
             metadata.remove("generation");
-            // Empty labels count as missing.
+            // Empty labels or annotations count as missing.
             metadata.retain(|_, value| value.as_object().is_none_or(|fields| !fields.is_empty()));
         }
         Self::of(content.to_string().as_bytes())
     }
 
-    /// The hash after `object` gets these labels and annotations.
+    /// The hash of the content of `object` with these labels and annotations.
     #[must_use]
     pub fn of_patched(object: &Value, labels: &Strings, annotations: &Strings) -> Self {
         let mut object = object.clone();

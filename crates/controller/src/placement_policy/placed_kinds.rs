@@ -25,8 +25,8 @@ pub(super) fn kinds(covered: &ControllerScope, before: &BTreeSet<GroupResource>)
     kinds
 }
 
-/// Whether placement policies apply to `object` of `kind` in `namespace`. These are the objects that the webhook
-/// reviews, except terminating objects.
+/// Whether placement policies apply to `object` of `kind` in `namespace`. Placement policies apply to the objects that
+/// the webhook reviews, except terminating objects.
 #[must_use]
 pub(super) fn is_placed(
     covered: &ControllerScope,

@@ -75,8 +75,8 @@ impl Loaded {
                 faults.push(fault);
                 return Ok(CarrierCheck { faults: Faults::new(faults), ..outcome });
             }
-            for fault in beside.faults.told {
-                if alone.faults.told.contains(&fault) {
+            for fault in beside.faults.listed {
+                if alone.faults.listed.contains(&fault) {
                     faults.push(fault);
                 } else {
                     outcome.warnings.push(fault);

@@ -19,8 +19,8 @@ use policy_sync_rego::selection::LoadedText;
 /// A change that followers are notified of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DocumentEvent {
-    /// The result of placement policies may have changed, because of a change in a placement policy or in an object or
-    /// value that it reads.
+    /// The result of placement policies may have changed, because of a change in a placement policy, or in an object or
+    /// value that placement policies read.
     Placement(ChangeCause),
     /// All objects of a kept kind are loaded.
     Listed(GroupResource),
@@ -33,7 +33,7 @@ pub enum DocumentEvent {
 pub enum ChangeCause {
     /// Only these documents changed.
     Documents(BTreeSet<(GroupResource, ObjectKey)>),
-    /// Rego policies or values in ConfigMaps changed, or more documents than are recorded.
+    /// Rego policies or values in ConfigMaps changed, or too many documents changed to record each of them.
     Other,
 }
 
@@ -47,7 +47,6 @@ impl ChangeCause {
     /// The maximum number of recorded documents.
     const DOCUMENTS: usize = 256;
 
-    /// Adds a document.
     pub(super) fn add(&mut self, kind: &GroupResource, key: &ObjectKey) {
         if let Self::Documents(documents) = self {
             documents.insert((kind.clone(), key.clone()));
@@ -97,7 +96,7 @@ pub(super) struct PlacementInputs {
 
 impl PlacementInputs {
     /// Selects the inputs of placement policies. `verdicts` has the modules in force, and `data` has the values from
-    /// ConfigMaps. `denial` is the reason if requests are denied.
+    /// ConfigMaps. `denial` is the reason if placement reviews are denied.
     pub(super) fn new(
         view: View<'_>,
         verdicts: &Verdicts,
@@ -151,7 +150,8 @@ pub(super) enum ChangeExtent {
     BeyondStatus,
 }
 
-/// A relevant change: the kind of the object, and the notification for followers that keep this kind.
+/// A change that may affect Rego policies or followers: the kind of the object, and the notification for followers that
+/// keep this kind.
 pub(super) struct RelevantChange {
     pub kind: GroupResource,
     /// The object, if the change concerns one object.
@@ -159,7 +159,8 @@ pub(super) struct RelevantChange {
     pub event: Option<DocumentEvent>,
 }
 
-/// The relevant changes. If only metadata that every write changes has changed, the change is ignored.
+/// Selects the relevant changes of objects. A change of only `metadata.resourceVersion` and `metadata.generation` is
+/// ignored.
 pub(super) fn relevant(changes: &Changes<'_, Index>) -> Vec<RelevantChange> {
     let view: View<'_> = changes.view();
     let relevant = |changed: &MirrorChange| match changed {
@@ -167,7 +168,7 @@ pub(super) fn relevant(changes: &Changes<'_, Index>) -> Vec<RelevantChange> {
             let kind = DOCUMENTS.resource_of(source)?.clone();
             Some(RelevantChange { event: Some(DocumentEvent::Listed(kind.clone())), object: None, kind })
         }
-        // If modules use an alias for a kind, the list of the kind may complete before the alias is resolved.
+        // A plural or alias was resolved. If its kind was listed before, followers are notified now.
         MirrorChange::Object { source, key, .. } if source.is(&RESOLVED_PLURALS) => {
             let kind = view.resource(&key.name)?.clone();
             let event = view.is_listed(&documents(&kind)).then(|| DocumentEvent::Listed(kind.clone()));

@@ -166,7 +166,8 @@ impl Loaded {
         guard.view(self.0.clock.now()).document(kind, key)?.object().cloned()
     }
 
-    /// The resource with its version, and the highest resource version that its watch has delivered.
+    /// The resource and API version of `kind`, and the highest `resourceVersion` that the watch of `kind` has
+    /// delivered.
     #[must_use]
     pub fn gvr_and_version(&self, kind: &GroupResource) -> Option<(GroupVersionResource, u64)> {
         let guard = self.0.mirror.read();
@@ -180,8 +181,8 @@ impl Loaded {
         self.0.rego_usage.subscribe()
     }
 
-    /// Records a problem with the registration of the webhooks that serve `package`. The status of carriers reports it.
-    /// `None` if there is no problem.
+    /// Records a problem with the registration of the webhooks that serve `package`. The status of carriers reports the
+    /// problem. `None` if there is no problem.
     pub fn registered(&self, package: &'static str, fault: Option<WebhookProblem>) {
         self.0.registered(package, fault);
     }

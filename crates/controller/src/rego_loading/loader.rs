@@ -206,7 +206,8 @@ impl Loader {
         for Candidate { text: Text { id, text }, enforcement, .. } in candidates {
             let Some(outcome) = outcomes.remove(&id) else { continue };
             let known = before.modules.get(&id);
-            // A module that was pending and is still pending keeps its time, even if it now waits for other kinds.
+            // If a module was pending and is still pending, `since` stays unchanged, even if the module now waits for
+            // other kinds.
             let same = known
                 .filter(|known| known.text == text && discriminant(&known.outcome) == discriminant(&outcome));
             let notes = bundle.module(&id).map(|module| reading::notes(&self.shared.settings, module));

@@ -104,7 +104,7 @@ impl OpaPusher {
         }
         let began = Instant::now();
         // After an unexpected response, the next comparison may start up to 9 s early, but not before the pause after a
-        // slow comparison ends. Until it starts, `in_doubt` stays set.
+        // slow comparison ends. `in_doubt` stays set until the next comparison starts.
         let forward = if self.in_doubt { MIN_COMPARE_INTERVAL - CHECK_INTERVAL } else { Duration::ZERO };
         if began + forward < self.compare_at {
             return;

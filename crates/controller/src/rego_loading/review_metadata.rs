@@ -27,9 +27,9 @@ pub struct RegoUsage {
 }
 
 impl RegoUsage {
-    /// Whether there is a Rego policy of the purpose `what`.
-    pub(super) fn has_policies_for(&self, what: &str) -> bool {
-        match what {
+    /// Whether there is a Rego policy for `purpose`.
+    pub(super) fn has_policies_for(&self, purpose: &str) -> bool {
+        match purpose {
             PLACEMENT => self.placement,
             ADMISSION => self.admission.is_some(),
             _ => false,

@@ -89,15 +89,15 @@ impl ComponentKinds {
     }
 }
 
-/// The state of parts that serve or evaluate the loaded modules: webhook registration, OPA, and conflicting or slow
+/// The problems found after the modules were loaded: with webhook registration, with OPA, and with conflicting or slow
 /// modules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ServingState {
-    /// The problem with the registration of each package, if any.
+    /// The problem with the webhook registration of each package; `None` if the webhooks are registered.
     pub packages: BTreeMap<&'static str, Option<WebhookProblem>>,
     /// Why OPA is out of date; `None` if it is up to date.
     pub opa_problem: Option<String>,
-    /// The time of the last change of the fields above.
+    /// The last time at which a problem in `packages` or `opa_problem` appeared or disappeared.
     pub since: Moment,
     /// Modules whose patches conflict with older modules, with a message.
     pub conflicts: BTreeMap<ModuleId, String>,
@@ -113,7 +113,8 @@ pub(super) struct LoadResults {
     pub(super) engine: Engine,
     /// The modules parsed last, in force or pending.
     pub(super) read: Bundle,
-    /// Kinds not watched because they have too many objects: the count, and since when.
+    /// Kinds not watched because they have too many objects. Each has the number of objects, and the time since which
+    /// it is not watched.
     pub(super) too_large: BTreeMap<GroupResource, (usize, Moment)>,
     /// When the texts that together exceeded the size limit were last checked again.
     pub(super) retried: Moment,
@@ -121,8 +122,8 @@ pub(super) struct LoadResults {
     pub(super) left_out: BTreeMap<NamespacedKind, Moment>,
     /// Left-out parts that are not reported yet.
     pub(super) newly_left_out: BTreeSet<NamespacedKind>,
-    /// Kinds that are listed again because their left-out documents now fit the limits. Each has a flag for whether its
-    /// watch has stopped.
+    /// Kinds that are listed again because their left-out documents now fit the limits. The value of a kind is true
+    /// once its watch has stopped.
     pub(super) relisted: BTreeMap<GroupResource, bool>,
     /// The objects published last, by plural. They are used while a kind is listed again.
     pub(super) known: BTreeMap<String, Value>,
@@ -140,7 +141,7 @@ pub(super) struct LoadResults {
     pub(super) rejected_by_opa: RejectedByOpa,
 }
 
-/// Modules that OPA rejects, valid for one set of texts. When the set of texts changes, the modules are sent to OPA
+/// Modules that OPA rejects. When the set of texts changes, this record is cleared, and all modules are sent to OPA
 /// again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RejectedByOpa {

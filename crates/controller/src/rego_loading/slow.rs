@@ -45,7 +45,7 @@ impl SlowModule {
         Self { text, excess, why: describe(excess) }
     }
 
-    /// Whether the result is new, or worse than the `known` result.
+    /// Whether the excess of this module is new, or worse than the `known` excess.
     fn is_new_or_worse_than(&self, known: Option<&Self>) -> bool {
         known.is_none_or(|known| self.text != known.text || self.excess.is_worse_than(known.excess))
     }

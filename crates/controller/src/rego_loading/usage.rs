@@ -11,8 +11,9 @@ use super::shares::{NamespacedKind, left_out};
 use super::weight::{own, part_weight, parts};
 use policy_sync_api::names::GroupResource;
 
-/// The minimum size in bytes and the maximum depth of a value that documents can share. A shared value counts once.
+/// The minimum size of a value that documents can share, in bytes. A shared value counts once.
 const MIN_SHARED_BYTES: usize = 512;
+/// The maximum depth, in a document, of a value that documents can share.
 const MAX_SHARED_DEPTH: usize = 5;
 
 /// The memory that documents take, and the number of documents.
@@ -48,7 +49,7 @@ impl Budget {
         self.kept > self.threshold
     }
 
-    /// Raises the threshold by a 16th of the limit, because no further part can be left out.
+    /// Sets the threshold to `kept` plus a 16th of the limit, because no further part can be left out.
     fn give_up(&mut self) {
         self.threshold = self.kept + self.limit / 16;
     }

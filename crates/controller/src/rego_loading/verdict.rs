@@ -71,7 +71,8 @@ pub(super) struct Verdicts {
     pub secrets: SecretContents,
     /// The modules and kinds that placement policies depend on.
     pub placing: Reachable,
-    /// The address of the external engine. It evaluates its own Rego policies instead of these texts.
+    /// The address of the external engine. The external engine evaluates its own Rego policies, not the checked
+    /// modules.
     pub external_engine: Option<Arc<str>>,
     /// Whether all Rego policies that existed at the start are checked, and none of their modules is pending.
     pub is_whole: bool,

@@ -29,7 +29,7 @@ use policy_sync_hub::clock::Clock;
 use policy_sync_hub::reconcile::Leadership;
 use policy_sync_hub::run_in_background;
 
-/// The path of the endpoint, also for authorization.
+/// The path of the endpoint, on which readers need the permission `get`.
 const PATH: &str = "/audit";
 /// How many authorized requests may wait for a report.
 const MAX_WAITING: usize = 64;

@@ -62,19 +62,19 @@ impl AuthorizationWebhook {
 
 /// The route `/authorize`.
 pub fn router(authorize: AuthorizationWebhook) -> Router {
-    Router::new().route(AUTHORIZE, post(answer)).with_state(authorize)
+    Router::new().route(AUTHORIZE, post(respond)).with_state(authorize)
 }
 
-async fn answer(State(authorize): State<AuthorizationWebhook>, request: Request<Body>) -> Response {
+async fn respond(State(authorize): State<AuthorizationWebhook>, request: Request<Body>) -> Response {
     let began = Instant::now();
-    let (verdict, answer) = authorize.answer(request, began).await;
+    let (verdict, response) = authorize.respond(request, began).await;
     authorize.metrics.record_response(AUTHORIZE, verdict, began.elapsed());
-    answer
+    response
 }
 
 impl AuthorizationWebhook {
-    /// The response to a request that began at `began`, with its verdict for metrics.
-    async fn answer(&self, request: Request<Body>, began: Instant) -> (&'static str, Response) {
+    /// Returns the response to a request that began at `began`, and the verdict for metrics.
+    async fn respond(&self, request: Request<Body>, began: Instant) -> (&'static str, Response) {
         if !self.tokens.accept(request.headers()) {
             let why = "expected a token of --authorize-token-file\n";
             return ("unauthorized", bearer::refused(why));
@@ -89,7 +89,7 @@ impl AuthorizationWebhook {
         }
     }
 
-    /// The opinion about `access`, with its verdict for metrics.
+    /// Reviews `access`. Returns the verdict for metrics, and the decision for the API server.
     async fn review(&self, access: &Arc<AccessReview>, began: Instant) -> (&'static str, AccessDecision) {
         let access_review = access.clone();
         let evaluate = move |snapshot: &_| {
@@ -100,7 +100,7 @@ impl AuthorizationWebhook {
         let (tenant, namespace) = access.requester();
         let requester = Requester { tenant, member: namespace.into(), kind: "".into() };
         match self.query_runner.evaluate("authorization", requester, began, evaluate).await {
-            // An invalid Rego policy must not prevent its own repair.
+            // Requests that repair Rego policies are not denied while Rego policies are invalid or cannot be evaluated.
             Ok(AccessReviewResult { is_fault: true, .. }) | Err(_)
                 if access::is_for_repair(access, &self.namespaces) =>
             {

@@ -1,5 +1,5 @@
 //! Bearer tokens from a file, which is read again when it changes. The file has one token per line. With several
-//! tokens, tokens can be rotated while clients still use the old one.
+//! tokens, an operator can rotate tokens while clients still use the old token.
 
 use std::fmt;
 use std::fs;

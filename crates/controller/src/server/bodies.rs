@@ -27,7 +27,7 @@ const UNBOUNDED: usize = usize::MAX >> 2;
 /// The response for a rejected request.
 pub(super) type Rejection = (StatusCode, String);
 
-/// The verdict for metrics on a rejected request.
+/// The verdict that metrics record for a rejected request.
 pub(super) fn verdict((code, _): &Rejection) -> &'static str {
     if *code == StatusCode::SERVICE_UNAVAILABLE { "too_many" } else { "invalid" }
 }

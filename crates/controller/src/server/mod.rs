@@ -121,8 +121,8 @@ async fn gather(State(server_state): State<ServerState>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], server_state.metrics())
 }
 
-/// Reads files again at the interval `every`, by `reload`, until `stop`. Passes each new error to `on_error` once. If
-/// the files become invalid, their last valid contents stay in use.
+/// Calls `reload` at the interval `every` until `stop`, to read changed files. Passes each new error to `on_error`
+/// once. If the files become invalid, their last valid contents stay in use.
 async fn follow<E: Error + 'static>(
     every: Duration,
     stop: CancellationToken,

@@ -89,7 +89,7 @@ pub fn router(webhooks: AdmissionWebhooks) -> Router {
 
 async fn place(State(webhooks): State<AdmissionWebhooks>, request: HttpRequest<Body>) -> Response {
     webhooks
-        .answer("/placement", request, async |admission_review, began| {
+        .respond("/placement", request, async |admission_review, began| {
             webhooks.place(admission_review, began).await
         })
         .await
@@ -107,7 +107,7 @@ async fn policies(State(webhooks): State<AdmissionWebhooks>, request: HttpReques
     let check = async |admission_review: Arc<AdmissionReview>, began| {
         webhooks.check(&admission_review, began).await.into()
     };
-    webhooks.answer("/policies", request, check).await
+    webhooks.respond("/policies", request, check).await
 }
 
 /// The label value of the verdict, for metrics.
@@ -125,14 +125,14 @@ fn verdict_label(ReviewResult { verdict, dryrun_denials }: &ReviewResult) -> &'s
 
 impl AdmissionWebhooks {
     /// Reads the body of `request`, runs `review` and encodes the response.
-    async fn answer(
+    async fn respond(
         &self,
         path: &'static str,
         request: HttpRequest<Body>,
         review: impl AsyncFnOnce(Arc<AdmissionReview>, Instant) -> ReviewResult,
     ) -> Response {
         let began = Instant::now();
-        let (verdict, answer) = match self
+        let (verdict, response) = match self
             .bodies
             .read(request, began, |body| AdmissionReview::read(&body))
             .await
@@ -146,14 +146,15 @@ impl AdmissionWebhooks {
             }
         };
         self.metrics.record_response(path, verdict, began.elapsed());
-        answer
+        response
     }
 
     /// Checks Rego policies while they are written, one object at a time. If the check itself fails, the write is
-    /// allowed with a warning. The loader checks the Rego policies again, and a failure must not prevent their repair.
+    /// allowed with a warning, so that Rego policies can still be repaired. The loader checks all Rego policies again.
     async fn check(&self, admission_review: &AdmissionReview, began: Instant) -> AdmissionDecision {
-        let unchecked =
-            |why: &str| AdmissionDecision::warned(vec![format!("this policy is not checked yet: {why}")]);
+        let unchecked = |why: &str| {
+            AdmissionDecision::warned(vec![format!("this Rego policy is not checked yet: {why}")])
+        };
         match admission_review.request() {
             Ok(request) if request.is_release() => return AdmissionDecision::allowed(),
             Ok(_) => {}
@@ -196,7 +197,7 @@ impl AdmissionWebhooks {
                 };
             self.review("admission", admission_review, began, review, events).await
         };
-        self.answer(path, request, gate).await
+        self.respond(path, request, gate).await
     }
 
     /// Runs `review` once a slot is free. Reports denials through `events`.

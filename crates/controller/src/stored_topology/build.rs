@@ -27,7 +27,7 @@ pub struct TopologyBuild {
     pub text: DotText,
     /// The hash of the text.
     pub digest: Hash,
-    /// The statuses that differ from the graph.
+    /// The desired statuses of the objects whose present status differs.
     pub statuses: BTreeMap<StatusKey, DesiredStatus>,
     /// The resource versions of the inputs.
     pub versions: Versions,
@@ -42,8 +42,8 @@ impl TopologySnapshot {
         TopologyInputs::is_read(sync).then(|| Self { inputs: TopologyInputs::new(sync), rows: own.rows() })
     }
 
-    /// Builds the topology. `is_known` must return true for the kinds that the objects refer to; otherwise the result
-    /// is `None`. If `route_status` is false, the controller's entries in the status of routes are removed.
+    /// Builds the topology. Returns `None` unless `is_known` returns true for the kinds that the objects refer to. If
+    /// `route_status` is false, the controller's entries in the status of routes are removed.
     #[must_use]
     pub fn build(self, route_status: bool, is_known: impl FnOnce(Needs) -> bool) -> Option<TopologyBuild> {
         let Self { mut inputs, rows } = self;

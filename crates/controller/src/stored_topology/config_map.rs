@@ -33,8 +33,8 @@ pub enum ConfigMapAction<'s> {
     Apply(&'s str),
 }
 
-/// The next action on the ConfigMap `current`, so that it contains `text`, whose hash is `digest`. `since` is the time
-/// since the last write.
+/// The next action that makes the ConfigMap `current` contain `text`, whose hash is `digest`. `since` is the time since
+/// the last write.
 #[must_use]
 pub fn next<'s>(
     current: Option<&'s StoredConfigMap>,

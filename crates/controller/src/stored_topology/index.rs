@@ -39,7 +39,7 @@ impl Index {
 }
 
 impl policy_sync_mirror::Index for Index {
-    /// All kinds are discovered, or watched only if an object refers to them.
+    /// No kind is always required. Kinds are looked up by API discovery, or watched only if an object refers to them.
     const REQUIRED_KINDS: &'static [&'static KindDeclaration] = &[];
     type View<'m> = View<'m>;
 
@@ -272,7 +272,7 @@ impl Versions {
     }
 }
 
-/// A copy of all rows.
+/// A copy of all rows of the topology's own mirror.
 #[derive(Debug)]
 pub struct OwnRows {
     /// The resource versions of the rows.
@@ -292,7 +292,7 @@ pub struct OwnRows {
 }
 
 impl OwnRows {
-    /// Adds references to the rows to `graph_input`.
+    /// Adds the rows to `graph_input`, by reference.
     pub(super) fn add_references<'r>(&'r self, graph_input: &mut GraphInput<'r>) {
         graph_input.sets = self.sets.each_ref().map(ObjectRows::references);
         graph_input.backends = self.backends.each_ref().map(ObjectRows::references);

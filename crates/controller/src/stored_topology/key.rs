@@ -53,8 +53,8 @@ impl fmt::Display for StatusKey {
 pub struct StatusWriteKey {
     /// The object whose status is written.
     pub key: StatusKey,
-    /// Whether the object itself changed, and not only objects that it depends on. In each namespace, the statuses of
-    /// changed objects are written first.
+    /// Whether the object itself changed, and not only objects that it depends on. In each namespace, changed routes
+    /// and other routes take turns.
     pub changed: bool,
 }
 
@@ -72,7 +72,8 @@ impl mirror::Key for StatusWriteKey {
         match &self.key {
             StatusKey::Gateway(_) => Priority::High,
             StatusKey::Route(_, key) if self.changed => Priority::Fair(key.namespace.clone()),
-            // A namespace name cannot contain a slash, so this name differs from the names of all namespaces.
+            // Unchanged routes of a namespace form their own group in the queue. The slash makes the name of the group
+            // differ from all namespace names.
             StatusKey::Route(_, key) => Priority::Fair(format!("{}/", key.namespace).into()),
         }
     }

@@ -65,8 +65,8 @@ pub struct PendingStatuses {
     writes: BTreeMap<StatusKey, PendingWrite>,
     /// The hash of the text in the ConfigMap and the text's level of detail, as of the last graph.
     text: Option<(Hash, String)>,
-    /// During a build, this process's writes that the watch has delivered since the build started. The build may lack
-    /// these writes.
+    /// Writes of this process that the watch has delivered since the current build started. The build may lack these
+    /// writes. `None` unless a build is running.
     unseen: Option<Unseen>,
 }
 
@@ -134,7 +134,7 @@ impl PendingStatuses {
             let seen = versions.of(&key);
             let before = known.remove(&key).filter(|before| before.status.is_same(&status));
             let state = match before.map(|before| before.state) {
-                // A failed write keeps its backoff.
+                // The key of this status is already in the queue. After a failed write, the key keeps its backoff.
                 Some(WriteState::Waiting) => WriteState::Waiting,
                 Some(WriteState::Written(version)) if version > seen => WriteState::Written(version),
                 _ => {

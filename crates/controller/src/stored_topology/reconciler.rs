@@ -226,7 +226,8 @@ struct BuildTask {
 }
 
 impl BuildTask {
-    /// Updates the watches. If this process `leads`, also builds the topology. `None` while inputs are missing.
+    /// Updates the watches. If this process `leads`, also builds the topology. `None` on followers, and while inputs
+    /// are missing.
     fn build(self, leads: bool) -> Option<BuildResult> {
         let began = Instant::now();
         let Self { settings, snapshot, mirror, clock, wanted } = self;

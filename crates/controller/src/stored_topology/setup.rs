@@ -132,7 +132,7 @@ impl StoredTopology {
         let (affects, shown) = (queue.clone(), statuses.clone());
         let config_map = settings.config_map.clone();
         let feed = Feed::new(mirror.clone(), controller.clone(), clock, move |changes| {
-            if shown.show(|pending| is_affected(changes, pending, &config_map)) {
+            if shown.deliver(|pending| is_affected(changes, pending, &config_map)) {
                 affects.enqueue([Key]);
             }
         });

@@ -19,8 +19,8 @@ use policy_sync_topology::{Graph, NodeId};
 
 type OurGateways = HashMap<ObjectKey, OurGateway>;
 
-/// The statuses in `rows` that differ from `graph`. `ours` are the Gateways of this controller. If `route_status` is
-/// false, this controller's entries are removed from all routes.
+/// The statuses that `graph` requires, for each object whose status in `rows` differs. `ours` are the Gateways of this
+/// controller. If `route_status` is false, this controller's entries are removed from all routes.
 pub(super) fn differing(
     graph: &Graph<'_>,
     rows: &OwnRows,

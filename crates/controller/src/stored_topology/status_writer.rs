@@ -3,7 +3,7 @@
 //! ```text
 //! graph ──▶ statuses that differ ──▶ queue: Gateways first, namespaces of routes in turn ──▶ rate limit ──▶ hub
 //!              ▲                                                                                            │
-//!              └──────── the watch delivers it: removed if as written; otherwise the graph is rebuilt ◀─────┘
+//!              └──────── watch delivers the written status: removed; another status: graph is rebuilt ◀─────┘
 //! ```
 
 use std::collections::BTreeSet;

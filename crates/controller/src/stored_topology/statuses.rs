@@ -10,7 +10,7 @@ use super::metrics::TopologyMetrics;
 use super::pending::{PendingStatuses, ReplaceResult};
 use policy_sync_hub::reconcile::Queue;
 
-/// The delay before a write is tried again because the version at which the object was read is too old.
+/// If an object was read at an outdated version, its status write is tried again after this delay.
 const SETTLE_DELAY: Duration = Duration::from_secs(1);
 
 /// The pending statuses, and the queue of their writes.
@@ -40,14 +40,14 @@ impl Statuses {
     }
 
     /// Handles a watch event. Most events do not concern pending statuses.
-    pub(super) fn show<T>(&self, show: impl FnOnce(&mut PendingStatuses) -> T) -> T {
+    pub(super) fn deliver<T>(&self, deliver: impl FnOnce(&mut PendingStatuses) -> T) -> T {
         let mut pending = self.pending.lock();
         let before = pending.len();
-        let shown = show(&mut pending);
+        let result = deliver(&mut pending);
         if pending.len() != before {
             self.metrics.pending(pending.waiting());
         }
-        shown
+        result
     }
 
     /// Replaces the statuses by the statuses of a new graph, and queues new writes. Returns whether to rebuild the

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use policy_sync_hub::reconcile::Queue;
 use policy_sync_mirror::Key;
 
-/// The maximum time for which one turn waits for the other queue.
+/// The maximum time for which one turn waits until the other queue is idle.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
 /// Grants turns one at a time. A turn is the permission for one write.
@@ -21,7 +21,7 @@ pub(super) struct Throttle {
 #[derive(Debug)]
 struct ThrottleState {
     next: Instant,
-    /// How long the next turn may wait for the other queue.
+    /// How long the next turn may wait until the other queue is idle.
     wait_budget: Duration,
 }
 

@@ -184,8 +184,8 @@ impl HubMetrics {
         self.0.propagation.observe(seconds);
     }
 
-    /// Records which Gateways and policies have new reports from spokes among `changes`. Their status on the hub is
-    /// outdated from now on.
+    /// Records which Gateways and policies have new reports from spokes among `changes`. From now on, the status of
+    /// these Gateways and policies on the hub is outdated.
     pub fn reported(&self, changes: &Changes<'_>) {
         self.0.tally.reported(changes);
     }

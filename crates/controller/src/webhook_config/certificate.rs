@@ -65,8 +65,8 @@ pub(super) fn renewal(kept: &CertificateSecret, host: &str, trust: bool, now: Mo
     };
     // Go rejects a CA that is not valid yet, but webpki does not check the start of validity.
     let is_early = authorities.first().and_then(not_before).is_none_or(|at| at > now);
-    // If the CA ends later than a new CA would, it was issued with a wrong clock. Its date may also be one that Go
-    // cannot parse.
+    // If the CA ends later than a new CA would, it was issued with a wrong clock. Go may also be unable to parse the
+    // end date.
     let is_late = left > CA_VALIDITY + SKEW;
     if left.is_zero() || is_early || is_late || issuer(kept).is_none() {
         return Renewal::Both;

@@ -149,7 +149,8 @@ pub(super) fn plan(
     }
 }
 
-/// Returns `entry`. If it has no `caBundle` because another controller injects it, adds the stored one.
+/// Returns `entry`. If it has no `caBundle` because another controller injects it, adds the `caBundle` of the stored
+/// entry.
 fn with_bundle_of(entry: &Value, stored: &Value) -> Value {
     let mut entry = entry.clone();
     if entry["clientConfig"].get("caBundle").is_none()

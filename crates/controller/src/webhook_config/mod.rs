@@ -1,5 +1,5 @@
 //! While there are Rego policies, the controller adds its webhooks to two webhook configurations. The chart creates
-//! both without webhooks. The controller also issues their certificate.
+//! both without webhooks. The controller also issues the certificate of the webhooks.
 //!
 //! ```text
 //! Rego policies in use ───┐

@@ -51,10 +51,10 @@ pub enum Authority {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 #[value(rename_all = "PascalCase")]
 pub enum FailurePolicy {
-    /// Reject them.
+    /// The write is rejected.
     #[default]
     Fail,
-    /// Admit them.
+    /// The write is admitted.
     Ignore,
 }
 

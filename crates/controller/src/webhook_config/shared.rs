@@ -124,7 +124,7 @@ impl Shared {
             || matches!(view.secret(&self.settings), Ok(Some(kept)) if is_empty(kept))
     }
 
-    /// Records why `key` is not up to date; `None` if it is. Returns whether this differs from the last record.
+    /// Records why `key` is not up to date; `None` if `key` is up to date. Returns whether the reason has changed.
     pub(super) fn note(&self, key: &Key, fault: Option<String>) -> bool {
         let mut faults = self.faults.lock();
         let before = match fault.clone() {

@@ -92,7 +92,8 @@ impl Hub {
     }
 
     fn writes(&self) -> usize {
-        self.server.count(|asked: &RequestInfo| asked.user == USER && asked.is_write() && asked.code == 200)
+        self.server
+            .count(|request: &RequestInfo| request.user == USER && request.is_write() && request.code == 200)
     }
 }
 

@@ -36,7 +36,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 const RATE_LIMIT_POLICY: KindRef<'static> = KindRef { group: "kuadrant.io", kind: "RateLimitPolicy" };
-/// The watched kinds, by the parameter of [`Stored`].
+/// The watched kinds. The parameter of [`Stored`] is an index of this array.
 const KINDS: [KindRef<'static>; 4] = [GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, RATE_LIMIT_POLICY];
 
 static CLASSES: Kind<Stored<0>> = Kind::new(GATEWAY_CLASS.group, "v1", "gatewayclasses");

@@ -19,8 +19,8 @@ async fn request_on_a_silent_connection_ends() {
     // The operating system accepts connections; the test never does.
     let (_listener, client) = hub().await;
     let start = Instant::now();
-    let answer = timeout(IDLE_TIMEOUT * 3, client.list_api_groups()).await;
-    answer.expect("it ends by itself").expect_err("nobody answers");
+    let result = timeout(IDLE_TIMEOUT * 3, client.list_api_groups()).await;
+    result.expect("the request ends by itself").expect_err("the server never responds");
     assert!(start.elapsed() >= IDLE_TIMEOUT);
 }
 
@@ -64,7 +64,8 @@ async fn request_rejected_with_503_is_not_retried() {
     });
     let namespaces: Api<Namespace> = Api::all(client);
     let (how, what) = (PostParams::default(), Namespace::default());
-    let refused = timeout(Duration::from_secs(10), namespaces.create(&how, &what)).await.expect("an answer");
+    let refused =
+        timeout(Duration::from_secs(10), namespaces.create(&how, &what)).await.expect("no response");
     assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 503), "{refused:?}");
     drop(namespaces);
     assert_eq!(serving.await.unwrap(), 1);

@@ -19,26 +19,26 @@ struct FakeResponses {
     /// Status, `Retry-After` and body of each response. The last response repeats.
     next: VecDeque<(u16, &'static str, &'static str)>,
     /// The `Authorization` header of each request.
-    asked: Vec<String>,
+    tokens: Vec<String>,
 }
 
 impl FakeServer {
-    async fn start(answers: &[(u16, &'static str, &'static str)]) -> (Self, ServerAddress) {
-        let stand_in = Self::default();
-        stand_in.0.lock().next.extend(answers);
+    async fn start(responses: &[(u16, &'static str, &'static str)]) -> (Self, ServerAddress) {
+        let server = Self::default();
+        server.0.lock().next.extend(responses);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
-        let router = Router::new().fallback(Self::answer).with_state(stand_in.clone());
+        let router = Router::new().fallback(Self::respond).with_state(server.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        (stand_in, address)
+        (server, address)
     }
 
-    async fn answer(State(Self(state)): State<Self>, request: AxumRequest) -> Response {
+    async fn respond(State(Self(state)): State<Self>, request: AxumRequest) -> Response {
         let mut state = state.lock();
         let token = request.headers().get(AUTHORIZATION).and_then(|token| token.to_str().ok());
-        state.asked.push(token.unwrap_or_default().to_owned());
-        let answer = if state.next.len() > 1 { state.next.pop_front() } else { state.next.front().copied() };
-        let (status, wait, body) = answer.unwrap_or((404, "", ""));
+        state.tokens.push(token.unwrap_or_default().to_owned());
+        let next = if state.next.len() > 1 { state.next.pop_front() } else { state.next.front().copied() };
+        let (status, wait, body) = next.unwrap_or((404, "", ""));
         let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
         if !wait.is_empty() {
             response.headers_mut().insert(RETRY_AFTER, wait.parse().unwrap());
@@ -47,12 +47,12 @@ impl FakeServer {
     }
 
     fn count(&self) -> usize {
-        self.0.lock().asked.len()
+        self.0.lock().tokens.len()
     }
 }
 
 fn client(address: &ServerAddress) -> JsonClient {
-    // The process installs the provider at its start.
+    // Outside of tests, the process installs the provider at its start.
     let _ = rustls::crypto::ring::default_provider().install_default();
     JsonClient::new(address.clone(), CredentialFiles::default()).unwrap()
 }
@@ -66,35 +66,35 @@ async fn ask(client: &JsonClient) -> Result<HttpResponse, JsonClientError> {
 #[tokio::test]
 async fn only_transient_errors_are_retried() {
     for status in [408, 429, 500, 502, 503, 504] {
-        let (stand_in, address) = FakeServer::start(&[(status, "", ""), (200, "", "1")]).await;
+        let (server, address) = FakeServer::start(&[(status, "", ""), (200, "", "1")]).await;
         assert_eq!(ask(&client(&address)).await.unwrap().body, "1", "{status}");
-        assert_eq!(stand_in.count(), 2);
+        assert_eq!(server.count(), 2);
     }
     for status in [200, 400, 401, 403, 404, 409, 501] {
-        let (stand_in, address) = FakeServer::start(&[(status, "", "no")]).await;
+        let (server, address) = FakeServer::start(&[(status, "", "no")]).await;
         assert_eq!(ask(&client(&address)).await.unwrap().status.as_u16(), status);
-        assert_eq!(stand_in.count(), 1, "{status}");
+        assert_eq!(server.count(), 1, "{status}");
     }
     let failed = r#"{"code": "internal_error", "errors": [{"code": "eval_conflict_error", "message": "m"}]}"#;
-    let (stand_in, address) = FakeServer::start(&[(500, "", failed)]).await;
+    let (server, address) = FakeServer::start(&[(500, "", failed)]).await;
     assert_eq!(ask(&client(&address)).await.unwrap().body, failed, "an evaluation fails each time");
-    assert_eq!(stand_in.count(), 1);
-    let (stand_in, address) = FakeServer::start(&[(503, "", "hunter2")]).await;
+    assert_eq!(server.count(), 1);
+    let (server, address) = FakeServer::start(&[(503, "", "hunter2")]).await;
     let error = ask(&client(&address)).await.unwrap_err();
     assert_eq!(error.to_string(), format!("{address} returned 503 Service Unavailable"));
-    assert_eq!(stand_in.count(), 5);
+    assert_eq!(server.count(), 5);
 }
 
 #[tokio::test]
 async fn retry_waits_for_retry_after_and_fails_if_that_is_too_late() {
-    let (stand_in, address) = FakeServer::start(&[(429, "1", ""), (200, "", "1")]).await;
+    let (server, address) = FakeServer::start(&[(429, "1", ""), (200, "", "1")]).await;
     let began = Instant::now();
     assert_eq!(ask(&client(&address)).await.unwrap().body, "1");
-    assert!(began.elapsed() >= Duration::from_secs(1) && stand_in.count() == 2);
-    let (stand_in, address) = FakeServer::start(&[(429, "60", "")]).await;
+    assert!(began.elapsed() >= Duration::from_secs(1) && server.count() == 2);
+    let (server, address) = FakeServer::start(&[(429, "60", "")]).await;
     let began = Instant::now();
     assert!(ask(&client(&address)).await.is_err());
-    assert!(began.elapsed() < Duration::from_secs(1) && stand_in.count() == 1);
+    assert!(began.elapsed() < Duration::from_secs(1) && server.count() == 1);
 }
 
 #[tokio::test]
@@ -131,7 +131,7 @@ async fn silent_resetting_and_absent_servers_fail_in_time() {
 
 #[tokio::test]
 async fn changed_token_file_is_reloaded() {
-    let (stand_in, address) = FakeServer::start(&[(200, "", "1")]).await;
+    let (server, address) = FakeServer::start(&[(200, "", "1")]).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     let files = CredentialFiles { token: Some(Token::File(path.clone())), ..CredentialFiles::default() };
@@ -161,7 +161,7 @@ async fn changed_token_file_is_reloaded() {
     fs::remove_file(&path).unwrap();
     long_ago(&client);
     ask(&client).await.unwrap();
-    assert_eq!(stand_in.0.lock().asked, ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]);
+    assert_eq!(server.0.lock().tokens, ["Bearer one", "Bearer one", "Bearer two", "Bearer two"]);
 }
 
 #[test]
@@ -193,8 +193,8 @@ async fn errors_do_not_quote_the_body() {
     };
     assert_eq!(refused("hunter2"), format!("{address} returned 401 Unauthorized"));
     assert_eq!(refused(r#"{"code": "hunter2"}"#), format!("{address} returned 401 Unauthorized"));
-    let told = refused(r#"{"code": "unauthorized", "message": "hunter2"}"#);
-    assert_eq!(told, format!("{address} returned 401 Unauthorized (unauthorized)"));
+    let error = refused(r#"{"code": "unauthorized", "message": "hunter2"}"#);
+    assert_eq!(error, format!("{address} returned 401 Unauthorized (unauthorized)"));
 
     for (body, why) in [
         (r#""hunter2""#, "unexpected structure at line 1 column 9"),

@@ -20,11 +20,11 @@ fn request(method: &str) -> Request<Body> {
 #[tokio::test]
 async fn requests_are_counted_by_response_code() {
     let metrics = Metrics::new().unwrap();
-    let answers = service_fn(async |request: Request<Body>| {
+    let service = service_fn(async |request: Request<Body>| {
         let code = if request.method() == "POST" { StatusCode::CREATED } else { StatusCode::CONFLICT };
         Ok::<_, Infallible>(Response::builder().status(code).body(()).unwrap())
     });
-    let metered = MetricsLayer::new(metrics.clone(), "hub:6443").layer(answers);
+    let metered = MetricsLayer::new(metrics.clone(), "hub:6443").layer(service);
     for method in ["POST", "PATCH"] {
         metered.clone().oneshot(request(method)).await.unwrap();
     }

@@ -61,7 +61,7 @@ struct QueuedEvent {
 #[derive(Clone, Debug)]
 pub struct Events {
     queue: Arc<Mutex<EventQueue<QueuedEvent>>>,
-    /// The rate limit for Events that requests cause.
+    /// The rate limit for Events about denied requests of users.
     rate: Arc<Mutex<EventRateLimiter>>,
     /// Wakes the sending task.
     wake: mpsc::Sender<()>,
@@ -112,7 +112,7 @@ impl Events {
     }
 
     /// Queues a warning about `object` that a request of `tenant` caused, at a limited rate. Requests about different
-    /// `related` objects have different Events. Repeated Events are counted in one Event.
+    /// `related` objects cause separate Events. Repetitions of an Event are counted in that Event.
     pub fn warn_rate_limited(
         &self,
         tenant: Tenant,

@@ -1,5 +1,5 @@
-//! *Expectations*: writes that the watch has not returned yet. Until then, the mirror shows a state from before the
-//! write.
+//! *Expectations*: writes that the watch has not returned yet. Until the watch returns a write, the mirror shows the
+//! state before the write.
 
 use dashmap::{DashMap, Entry};
 
@@ -64,7 +64,7 @@ impl<K: Key, E: Expectation + Clone> Expectations<K, E> {
 
     /// Changes the expectations of `key`, for example after a write.
     pub fn note(&self, key: &K, note: impl FnOnce(&mut E)) {
-        // Most calls record that no write is pending, and many keys never occur again.
+        // Keys without pending writes are removed. This is the most common case, and many keys never occur again.
         match self.0.entry(key.clone()) {
             Entry::Occupied(mut expected) => {
                 note(expected.get_mut());

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A leader measures the duration of the Lease from before it sends a renewal. A follower measures it from when it
-//! reads the renewal. Each uses its own monotonic clock, so no two clocks are compared. A write that was sent just
-//! before the leader stops has a third of the duration to arrive. A process that was suspended detects that its term is
-//! over before it sends anything. If a write was already in flight, the API server rejects it because of the uid and
-//! generation that it contains.
+//! reads the renewal. Each process uses its own monotonic clock, so no two clocks are compared. A write that was sent
+//! just before the leader stops has a third of the duration to arrive. A process that was suspended detects that its
+//! term is over before it sends anything. If a write was already in flight, the API server rejects it because of the
+//! uid and generation that the write contains.
 //!
 //! Existing crates do not fit. kube-lease-manager sleeps until the Lease that it last saw expires, so it takes a
 //! released Lease too late. It renews, releases and takes over without a resource version, so two processes can both
@@ -32,7 +32,7 @@ pub use elector::{Elector, ElectorOptions};
 /// A duration that is longer than any process runs, and short enough to be added to any `Instant`.
 const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365 * 30);
 
-/// The state of the term that [`Leadership`] shares.
+/// A term of leadership, as all clones of [`Leadership`] observe it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Term {
     /// The number of the term in this process. A renewal after the end of a term starts a new term, even if the gap is

@@ -7,9 +7,9 @@
 //!            └── backoff, recheck ──┘
 //! ```
 //!
-//! This module does not interpret keys. Only the leader reconciles keys, except those for which
-//! [`Capability::runs_on_followers`] is true; see [`Leadership`]. Other processes drop their keys, and reconcile every
-//! key when they become the leader.
+//! This module does not interpret keys. Every process reconciles the keys for which [`Capability::runs_on_followers`]
+//! is true. Only the leader reconciles other keys; see [`Leadership`]. A follower drops these keys. When it becomes
+//! the leader, it reconciles every key.
 
 pub mod apply;
 mod events;

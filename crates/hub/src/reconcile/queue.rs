@@ -165,7 +165,7 @@ impl<K: Key> Queue<K> {
         }
     }
 
-    /// Adds keys that a change affects: batched keys after the window, other keys at once.
+    /// Adds keys that a change affects: batched keys after the batching window, other keys at once.
     pub fn enqueue(&self, keys: impl IntoIterator<Item = K>) {
         let mut keys = keys.into_iter().peekable();
         // Most changes affect no key.
@@ -184,7 +184,7 @@ impl<K: Key> Queue<K> {
         self.changed.notify_one();
     }
 
-    /// Adds a key after the window.
+    /// Adds a key, which becomes due at the end of the batching window.
     pub fn add_after_window(&self, key: K) {
         self.add_after(key, self.window);
     }
@@ -243,7 +243,7 @@ impl<K: Key> Queue<K> {
         let _ = tokio::time::timeout(limit, idle).await;
     }
 
-    /// Whether `key`, which is active, was added again. If so, its decision is based on an older state.
+    /// Whether `key`, which is active, was added again. If so, the running reconciliation is based on an older state.
     #[must_use]
     pub fn is_re_added(&self, key: &K) -> bool {
         self.state.lock().re_added.contains_key(key)

@@ -233,7 +233,8 @@ fn http_date(text: &str) -> Option<Moment> {
     Some(Moment(moment.as_millisecond()))
 }
 
-/// A request builder for the objects of a kind in a namespace; an empty namespace means cluster-scoped.
+/// A request builder for the objects of `gvr` in `namespace`. An empty namespace means all namespaces, or a
+/// cluster-scoped kind.
 pub fn of_kind(gvr: &GroupVersionResource, namespace: &str) -> request::Request {
     request::Request::new(gvr.path(namespace))
 }

@@ -69,7 +69,7 @@ impl<C: Capability> Worker<C> {
         running.wait().await;
     }
 
-    /// Keys were dropped while another process led, so a new leader reconciles all of them.
+    /// Queues all keys if this process has become the leader, because its earlier keys were dropped.
     fn leadership_changed(&self, change: LeadershipChange) {
         self.capability.leadership_changed();
         if change == LeadershipChange::Gained {

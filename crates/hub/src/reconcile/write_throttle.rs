@@ -12,7 +12,7 @@ use policy_sync_api::shrink::shrink_concurrent;
 /// The minimum interval between two equal writes.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// The last write of each key and its time. Entries older than the pause are removed.
+/// The last write of each key, with the time of the write. Entries older than `PAUSE` are removed.
 #[derive(Debug)]
 pub struct WriteThrottle<K: Eq + Hash, W> {
     last: DashMap<K, (W, Moment)>,

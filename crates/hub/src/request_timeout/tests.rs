@@ -10,13 +10,13 @@ use crate::root_cause;
 
 /// A hub with this response.
 fn hub<F: Future<Output = Response<Body>> + Send + 'static>(
-    answer: impl Fn() -> F + Send + Sync + 'static,
+    respond: impl Fn() -> F + Send + Sync + 'static,
 ) -> Client {
-    let answers = service_fn(move |_: Request<Body>| {
-        let answer = answer();
-        async { Ok::<_, Infallible>(answer.await) }
+    let service = service_fn(move |_: Request<Body>| {
+        let response = respond();
+        async { Ok::<_, Infallible>(response.await) }
     });
-    Client::new(answers, "shop")
+    Client::new(service, "shop")
 }
 
 fn get(path: &str) -> Request<Body> {
@@ -40,9 +40,9 @@ async fn response_within_the_limit_is_complete() {
     let conflict = || async {
         Response::builder().status(StatusCode::CONFLICT).body(Body::from(b"taken".to_vec())).unwrap()
     };
-    let answer = RequestTimeout::new(LIMIT).limit(hub(conflict)).send(get("/api")).await.unwrap();
-    assert_eq!(answer.status(), StatusCode::CONFLICT);
-    assert_eq!(answer.into_body().collect_bytes().await.unwrap(), "taken");
+    let response = RequestTimeout::new(LIMIT).limit(hub(conflict)).send(get("/api")).await.unwrap();
+    assert_eq!(response.status(), StatusCode::CONFLICT);
+    assert_eq!(response.into_body().collect_bytes().await.unwrap(), "taken");
 }
 
 #[tokio::test(start_paused = true)]

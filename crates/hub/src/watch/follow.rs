@@ -303,7 +303,8 @@ pub(super) async fn back_off(backoff: &mut DefaultBackoff, started: Instant, rec
     }
 }
 
-/// Classifies the failure. A missing right remains until an administrator grants it. Other failures may be transient.
+/// Classifies the failure. The statuses 401 and 403 recur until an administrator fixes the credentials or grants the
+/// right. Other failures may be transient.
 fn kind_of(error: &SourceWatchError) -> WatchFailureKind {
     match error {
         SourceWatchError::Request(kube::Error::Api(status)) if status.code == 401 => {

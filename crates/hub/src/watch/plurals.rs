@@ -1,5 +1,5 @@
-//! Resolves plurals to resources as `kubectl` does: the first group in the server's discovery that has the plural, in
-//! its preferred version.
+//! Resolves plurals to resources as `kubectl` does. The first group in the server's discovery that has the plural is
+//! chosen. In this group, the preferred version comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -19,7 +19,7 @@ fn checked(written: &[&str]) -> Result<Bundle, Faults> {
 
 fn faults(written: &[&str]) -> Vec<String> {
     let faults = checked(written).err().unwrap_or_default();
-    faults.told.iter().map(ToString::to_string).collect()
+    faults.listed.iter().map(ToString::to_string).collect()
 }
 
 const NEWER: &str =
@@ -79,7 +79,7 @@ fn fault_on_an_edited_line_has_its_original_place() {
 fn first_20_faults_are_listed() {
     let many = "package a\n".to_owned() + &"p if { foo(1) }\n".repeat(30);
     let faults = checked(&[&many]).unwrap_err();
-    assert_eq!((faults.told.len(), faults.more), (20, 10));
+    assert_eq!((faults.listed.len(), faults.more), (20, 10));
     assert!(faults.to_string().ends_with("1.rego:21:8: unknown function foo\nand 10 more\n"), "{faults}");
 }
 
@@ -90,7 +90,7 @@ fn rules_with_the_prefix_are_tests() {
             .unwrap();
     let of = |prefix: &str| -> Vec<_> {
         let rules_with_prefix = bundle.rules_with_prefix(prefix).into_iter();
-        rules_with_prefix.map(|rule| (rule.query, rule.place.to_string())).collect()
+        rules_with_prefix.map(|rule| (rule.query, rule.fault.to_string())).collect()
     };
     assert_eq!(of("test_"), [("data[\"a\"][\"b\"].test_one".to_owned(), "1.rego:2:1: test_one".to_owned())]);
     assert_eq!(of("sample_"), []);

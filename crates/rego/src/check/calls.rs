@@ -93,7 +93,8 @@ fn counted(arguments: usize) -> String {
     if arguments == 1 { "1 argument".to_owned() } else { format!("{arguments} arguments") }
 }
 
-/// References to functions without a call. OPA rejects such references; in the embedded engine they are undefined.
+/// Finds references to functions without a call. OPA rejects such references; in the embedded engine they are
+/// undefined.
 fn uncalled(module: &Module, rules: &Rules<'_>, names: &Names<'_>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for rule in &module.tree.policy {

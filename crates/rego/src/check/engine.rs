@@ -51,7 +51,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             let Literal::SomeVars { vars, .. } = &statement.literal else { return };
             for name in vars {
                 faults.extend(reserved(module, name));
-                if rules.names(module, name.text()) || names.import(name.text()).is_some() {
+                if rules.has_name(module, name.text()) || names.import(name.text()).is_some() {
                     let text =
                         format!("variable {0} has the name of a rule or an import: rename it", name.text());
                     faults.push(module.fault(name, text));
@@ -62,14 +62,14 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
     faults
 }
 
-/// Calls of `walk` with one argument at places for which the engine does not iterate over the results.
+/// Finds calls of `walk` with one argument at places for which the engine does not iterate over the results.
 fn walks(module: &Module, rule: &Rule) -> Vec<Fault> {
     let mut calls = Vec::new();
     let keys = tree::parts(tree::reference(rule)).into_iter().filter_map(|part| match part {
         ExprPart::Expr(expr) => Some(expr),
         ExprPart::Comprehension(..) => None,
     });
-    keys.chain(tree::given(rule)).for_each(|expr| generators(expr, &mut calls));
+    keys.chain(tree::head_value(rule)).for_each(|expr| generators(expr, &mut calls));
     if let Rule::Spec { bodies, .. } = rule {
         for body in bodies.iter().filter_map(|body| body.assign.as_ref()) {
             generators(&body.value, &mut calls);
@@ -112,8 +112,8 @@ fn generators<'t>(expr: &'t Expr, calls: &mut Vec<&'t Expr>) {
     }
 }
 
-/// The fault of an operator or a call of `walk`, if a rule or an import has the name of its builtin function. OPA calls
-/// that rule or import instead.
+/// Finds an operator, or a call of `walk`, whose builtin function has the name of a rule or an import. OPA calls that
+/// rule or import instead.
 fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
     let (place, operator, function) = match walked(expr) {
         Some(_) => (tree::start(expr), "walk", "walk"),
@@ -122,23 +122,24 @@ fn shadowed(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) 
             (expr.span(), operator, function)
         }
     };
-    let is_shadowed = rules.names(module, function) || names.import(function).is_some();
+    let is_shadowed = rules.has_name(module, function) || names.import(function).is_some();
     is_shadowed.then(|| {
-        let text =
-            format!("{operator} calls the rule or import {function} of this package in OPA: rename that");
+        let text = format!(
+            "{operator} calls the rule or import {function} of this package in OPA: rename the rule or import"
+        );
         module.fault(place, text)
     })
 }
 
-/// A comprehension in an index of `expr`. If the comprehension uses variables of the body, OPA ignores the index, and
-/// the reference always holds.
+/// Finds a comprehension in an index of `expr`. If the comprehension uses variables of the body, OPA ignores the index,
+/// and the reference always holds.
 fn comprehension_as_index(module: &Module, expr: &Expr) -> Option<Fault> {
     let index = tree::indexes(expr).find(|index| tree::has_comprehension(index))?;
     Some(module.fault(tree::start(index), "a comprehension as an index: assign it to a variable first"))
 }
 
-/// `true with …`. If this is the only statement of a body, the body holds in OPA even if the value of `with` is
-/// undefined.
+/// Finds a statement `true with …`. If this is the only statement of a body, the body holds in OPA even if the value of
+/// `with` is undefined.
 fn true_with(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let is_true = matches!(expr.as_ref(), Expr::Bool { value, .. } if *value == Value::Bool(true));
@@ -146,7 +147,7 @@ fn true_with(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     has_no_effect.then(|| module.fault(&statement.span, "with has no effect on true: remove with"))
 }
 
-/// An [object pattern](object) that receives the result of the call `statement`.
+/// Finds an [object pattern](object) that receives the result of the call `statement`.
 fn object_of_result(
     module: &Module,
     rules: &Rules<'_>,
@@ -159,8 +160,8 @@ fn object_of_result(
     params.last().filter(|_| has_output).and_then(|pattern| object(module, pattern))
 }
 
-/// An assignment whose value contains a comprehension with another variable of the assigned name. The engine treats the
-/// two variables as one.
+/// Finds an assignment such as `x := {x | x = xs[_]}`: the comprehension has another variable with the assigned name.
+/// The engine treats the two variables as one.
 fn within_itself(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let Literal::Expr { expr, .. } = &statement.literal else { return None };
     let Expr::AssignExpr { op: AssignOp::ColEq, lhs, rhs, .. } = expr.as_ref() else { return None };
@@ -234,7 +235,7 @@ fn rebound_in(module: &Module, expr: &Expr, names: &BTreeSet<&str>, faults: &mut
     }
 }
 
-/// An object in `pattern`. The engine ignores keys that the compared value has and the pattern lacks.
+/// Finds an object in `pattern`. The engine ignores keys that the compared value has and the object lacks.
 fn object(module: &Module, pattern: &Expr) -> Option<Fault> {
     objects::has_object(pattern).then(|| {
         let text = "an object as a pattern: use a variable, and write {…} = variable in the body";
@@ -242,7 +243,7 @@ fn object(module: &Module, pattern: &Expr) -> Option<Fault> {
     })
 }
 
-/// A unary minus before anything but a number. The engine does not support such a minus, and parses `-x + 1` as
+/// Finds a unary minus before anything but a number. The engine does not support such a minus, and parses `-x + 1` as
 /// `-(x + 1)`.
 fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::UnaryExpr { span, expr, .. } = expr else { return None };
@@ -251,8 +252,8 @@ fn negative(module: &Module, expr: &Expr) -> Option<Fault> {
         .then(|| module.fault(span, "a minus before an expression that is not a number: write 0 - x for -x"))
 }
 
-/// A negation that OPA parses as a negated body because of the module's imports. The engine parses the body as a set,
-/// or evaluates it in another order.
+/// Finds a negation that OPA parses as a negated body because of the module's imports. The engine parses the body as a
+/// set, or evaluates it in another order.
 fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
     if module.negation == Negation::OfExpressions {
         return None;
@@ -271,7 +272,7 @@ fn negated_body(module: &Module, expr: &Expr) -> Option<Fault> {
     Some(module.fault(tree::start(expr), text))
 }
 
-/// `not[…]`, which OPA parses as a reference to the rule `not`.
+/// Finds `not[…]`, which OPA parses as a reference to the rule `not`.
 fn negated_array(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
     let is_reference = module.text[statement.span.start as usize..].starts_with("not[");
     is_reference.then(|| {
@@ -282,7 +283,7 @@ fn negated_array(module: &Module, statement: &LiteralStmt) -> Option<Fault> {
 /// The keywords of `future.keywords` that the engine supports.
 const KEYWORDS: [&str; 5] = ["contains", "every", "if", "in", "not"];
 
-/// Imports of keywords that the engine lacks.
+/// Finds imports of keywords that the engine lacks.
 fn imports(module: &Module) -> Vec<Fault> {
     let mut faults = Vec::new();
     for import in &module.tree.imports {
@@ -301,8 +302,8 @@ fn imports(module: &Module) -> Vec<Fault> {
     faults
 }
 
-/// An integer with an exponent. OPA treats such a number as a fraction and prints it as written. The engine treats it
-/// as an integer.
+/// Finds an integer with an exponent. OPA treats such a number as a fraction and prints it as written. The engine
+/// treats it as an integer.
 fn exponent(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::Number { span, value, .. } = expr else { return None };
     let is_integer = matches!(value, Value::Number(number) if number.is_integer());
@@ -311,7 +312,7 @@ fn exponent(module: &Module, expr: &Expr) -> Option<Fault> {
     })
 }
 
-/// A `_` in a value that is assigned, or unified with `_`. There, `_` has no value.
+/// Finds a `_` in a value that is assigned, or unified with `_`. In such a value, `_` has no value.
 fn wildcard(module: &Module, expr: &Expr) -> Option<Fault> {
     let Expr::AssignExpr { op, lhs, rhs, .. } = expr else { return None };
     let is_wildcard = |side: &Expr| name_of(side) == Some("_");
@@ -344,7 +345,7 @@ fn wildcard_value(expr: &Expr) -> Option<&Expr> {
     })
 }
 
-/// A name that only rewritten texts may use.
+/// Finds a name that only rewritten texts may use.
 fn reserved(module: &Module, name: &Span) -> Option<Fault> {
     let text = format!("names that begin with {RESERVED} are reserved: rename {}", name.text());
     (name.text().starts_with(RESERVED) && name.text() != PART && !name.text().starts_with(WORD))
@@ -355,11 +356,12 @@ fn reserved(module: &Module, name: &Span) -> Option<Fault> {
 fn builtin_name(module: &Module, rules: &Rules<'_>, names: &Names<'_>, function: &Expr) -> Option<String> {
     let constants = tree::constants(function);
     let root = constants.first()?;
-    let is_hidden = rules.names(module, root) || names.import(root).is_some();
+    let is_hidden = rules.has_name(module, root) || names.import(root).is_some();
     (!is_hidden).then(|| constants.join("."))
 }
 
-/// A constant regular expression that cannot be compiled. A call with it would be undefined, or fail.
+/// Finds a constant regular expression that cannot be compiled. A call with such an expression would be undefined, or
+/// fail.
 fn pattern(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
     let Expr::Call { fcn, params, .. } = expr else { return None };
     let name = builtin_name(module, rules, names, fcn)?;
@@ -374,8 +376,8 @@ fn pattern(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -
     Some(module.fault(pattern.span(), format!("{name}: the pattern {error}")))
 }
 
-/// A constant schema that would end the evaluation when it is used, or a constant document or schema of a type that OPA
-/// rejects.
+/// Finds a constant schema that would end the evaluation when it is used, or a constant document or schema of a type
+/// that OPA rejects.
 fn schema(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) -> Option<Fault> {
     let Expr::Call { fcn, params, .. } = expr else { return None };
     let name = builtin_name(module, rules, names, fcn)?;
@@ -404,7 +406,7 @@ fn schema(module: &Module, rules: &Rules<'_>, names: &Names<'_>, expr: &Expr) ->
     let of_rule = || {
         let path = names.path_of_rule(schema).filter(|path| path.rest.is_empty())?;
         let [(_, rule)] = rules.by_path.get(&path.constants)?.as_slice() else { return None };
-        tree::given(rule).filter(|_| tree::is_constant(rule))
+        tree::head_value(rule).filter(|_| tree::has_no_body(rule))
     };
     let written = of_rule().unwrap_or(schema);
     if has_fraction(written) {

@@ -44,8 +44,8 @@ pub fn check(modules: &[Module], evaluator: EngineKind) -> Vec<Fault> {
     faults
 }
 
-/// The fault of a module whose package has a reserved path in `data`. OPA rejects rules there, and the embedded engine
-/// would ignore them.
+/// The fault of a module whose package has a reserved path in `data`. OPA rejects the rules of such a package, and the
+/// embedded engine would ignore them.
 fn reserved_package(module: &Module) -> Option<Fault> {
     let words = match module.path().iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["system", ..] => "this path is reserved for OPA",
@@ -60,9 +60,9 @@ fn reserved_package(module: &Module) -> Option<Fault> {
 pub(super) struct Rules<'m> {
     /// The rules by their whole constant path, for example `["data", "lib", "labels"]`.
     by_path: BTreeMap<Vec<String>, Vec<(&'m Module, &'m Rule)>>,
-    /// The numbers of arguments of each function.
+    /// By path, the numbers of arguments of the functions with this path.
     functions: HashMap<Vec<String>, BTreeSet<usize>>,
-    /// By package, the first part of the name of each rule: `a` for the rule `a.b`.
+    /// By package, the first parts of the names of its rules: `a` for the rule `a.b`.
     names: HashMap<&'m [String], BTreeSet<String>>,
 }
 
@@ -84,7 +84,8 @@ impl<'m> Rules<'m> {
         rules
     }
 
-    /// Functions that share their name with another rule, or with a function that has another number of arguments.
+    /// Finds functions that share their name with another rule, or with a function that has another number of
+    /// arguments.
     fn mixed(&self) -> Vec<Fault> {
         let fault = |rules: &Vec<(&Module, &Rule)>| {
             let (_, first) = rules.first()?;
@@ -100,9 +101,8 @@ impl<'m> Rules<'m> {
         self.by_path.values().filter_map(fault).collect()
     }
 
-    /// Finds rules with several values at a path that another rule may also define, because that rule has a variable in
-    /// its path. An example is `s.a contains 1` with `s[k] contains 2`. The embedded engine looks up only one of these
-    /// rules.
+    /// Finds pairs of rules for one path: one rule has several values, and the other has a variable in its path. An
+    /// example is `s.a contains 1` with `s[k] contains 2`. The embedded engine looks up only one of these rules.
     fn overlapping(&self) -> Vec<Fault> {
         let has_variable = |rule: &Rule| tree::indexes(tree::reference(rule)).next().is_some();
         let is_partial =
@@ -118,7 +118,7 @@ impl<'m> Rules<'m> {
         self.by_path.iter().filter_map(fault).collect()
     }
 
-    /// Rules at the path of a package, or above it.
+    /// Finds rules whose path is the path of a package, or a prefix of it.
     fn packages(&self, modules: &[Module]) -> Vec<Fault> {
         let mut packages: BTreeMap<&[String], &Module> = BTreeMap::new();
         for module in modules {
@@ -137,7 +137,7 @@ impl<'m> Rules<'m> {
     }
 
     /// Whether `name` is the first part of the name of a rule in `module`'s package.
-    pub(super) fn names(&self, module: &Module, name: &str) -> bool {
+    pub(super) fn has_name(&self, module: &Module, name: &str) -> bool {
         self.names.get(module.package.as_slice()).is_some_and(|names| names.contains(name))
     }
 

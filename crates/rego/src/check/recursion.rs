@@ -12,7 +12,7 @@ use crate::module::Module;
 use crate::names::{Names, Path};
 use crate::tree;
 
-/// The rules to which each rule refers. A rule is identified by the number of its path.
+/// For each rule, the rules to which it refers. A rule is identified by the index of its path in `Rules::by_path`.
 type References = Vec<BTreeSet<usize>>;
 
 pub(super) fn faults(modules: &[Module], rules: &Rules<'_>) -> Vec<Fault> {
@@ -71,8 +71,11 @@ fn references_of(rule: &Rule, names: &Names<'_>, numbers: &BTreeMap<&[String], u
     found
 }
 
-/// Cycles of rules that refer to each other. Each recursive rule is in one of these cycles, or refers to a rule in a
-/// cycle. Apart from the walks that lead from a rule to a cycle, the time is linear in the number of references.
+/// Finds cycles of rules that refer to each other. Not every recursive rule is in a returned cycle: the others refer,
+/// directly or through further rules, to a rule in a returned cycle.
+///
+/// The search walks from a rule along references until it finds a cycle. Apart from these walks, its time is linear in
+/// the number of references.
 fn cycles(references: &References) -> Vec<Vec<usize>> {
     let mut remaining = RemainingRules::of(references);
     let (mut cycles, mut next) = (Vec::new(), 0);

@@ -67,8 +67,8 @@ impl<'m> Safety<'m> {
         for index in tree::parts(tree::reference(rule)) {
             self.part(index, bound, false);
         }
-        if let Some(given) = tree::given(rule) {
-            self.uses(given, bound, false);
+        if let Some(value) = tree::head_value(rule) {
+            self.uses(value, bound, false);
         }
     }
 
@@ -120,7 +120,7 @@ impl<'m> Safety<'m> {
                 }
                 // The terms are evaluated in the body of the comprehension, so `_` may be used in them.
                 inner.insert("_");
-                // A comprehension is evaluated before the negation.
+                // A comprehension is evaluated before the negation that contains it, so its terms are not negated.
                 terms.into_iter().for_each(|term| self.uses(term, &inner, false));
             }
         }
@@ -136,7 +136,7 @@ impl<'m> Safety<'m> {
         let is_known = |name: &str| {
             matches!(name, "data" | "input")
                 || outer.contains(name)
-                || rules.names(module, name)
+                || rules.has_name(module, name)
                 || names.import(name).is_some()
         };
         let new = inner.iter().find(|name| **name != PART && !is_known(name));
@@ -149,12 +149,12 @@ impl<'m> Safety<'m> {
     fn variable(&mut self, span: &'m Span, bound: &Bound<'m>, negated: bool) {
         let name = span.text();
         let Bindings { module, names, rules } = &self.bindings;
-        // Each `_` is a distinct variable.
+        // Each `_` is a distinct variable, so no other statement gives a negated `_` its value.
         let is_bound = bound.contains(name) && !(negated && name == "_");
         let is_known = matches!(name, "data" | "input")
             || is_bound
             || names.import(name).is_some()
-            || rules.names(module, name);
+            || rules.has_name(module, name);
         if !is_known {
             self.unsafe_variable(span, if negated { " outside of not" } else { "" });
         }

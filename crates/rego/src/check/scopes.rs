@@ -1,6 +1,6 @@
-//! Finds names that several variables share, because the embedded engine treats variables of one name in nested scopes
-//! as one variable. If several parameters have one name, or a key and its value, the engine does not compare their
-//! values.
+//! Finds names that several variables of a rule share. The embedded engine treats variables of one name in nested
+//! scopes as one variable. If two parameters have the same name, or the key and the value in `some k, v in xs`, the
+//! engine does not compare their values.
 
 use std::collections::BTreeSet;
 
@@ -31,15 +31,16 @@ impl<'m> Scopes<'m> {
             self.query(&body.query, &parameters);
             let mut names = parameters.clone();
             of_query(&body.query, &mut names);
-            let values = body.assign.iter().map(|assign| assign.value.as_ref()).chain(tree::given(rule));
+            let values = body.assign.iter().map(|assign| assign.value.as_ref()).chain(tree::head_value(rule));
             values.for_each(|value| self.expr(value, &names));
         }
         if bodies.is_empty() {
-            tree::given(rule).into_iter().for_each(|value| self.expr(value, &parameters));
+            tree::head_value(rule).into_iter().for_each(|value| self.expr(value, &parameters));
         }
     }
 
-    /// The names of the parameters. The engine does not compare the values of a name that several parameters have.
+    /// Returns the names of the parameters of `rule`. Reports a name that several parameters have, because the engine
+    /// does not compare their values.
     fn parameters(&mut self, rule: &'m Rule) -> Names<'m> {
         let mut all = Names::new();
         for argument in tree::arguments(rule) {

@@ -196,15 +196,15 @@ fn constructs_that_the_engine_evaluates_otherwise_are_rejected() {
     for (rules, expected) in [
         (
             "div(a, b) := 1\np := 7 / 2",
-            "4:8: / calls the rule or import div of this package in OPA: rename that",
+            "4:8: / calls the rule or import div of this package in OPA: rename the rule or import",
         ),
         (
             "walk(x) := x\np if { y := walk(1); y }",
-            "4:13: walk calls the rule or import walk of this package in OPA: rename that",
+            "4:13: walk calls the rule or import walk of this package in OPA: rename the rule or import",
         ),
         (
             "internal := 1\np if 1 in [1]",
-            "4:8: in calls the rule or import internal of this package in OPA: rename that",
+            "4:8: in calls the rule or import internal of this package in OPA: rename the rule or import",
         ),
         ("div(a, b) := 1\np := div(7, 2) * 2", ""),
         (

@@ -33,7 +33,7 @@ pub(super) fn faults(module: &Module, rules: &Rules<'_>) -> Vec<Fault> {
             if matches!(name, "data" | "input") || variables.contains(name) {
                 return;
             }
-            if names.import(name).is_none() && rules.names(module, name) {
+            if names.import(name).is_none() && rules.has_name(module, name) {
                 let text = format!(
                     "the name of this rule begins with a keyword: write data.{}.{name} for the rule {name} of another module",
                     module.package()

@@ -30,12 +30,12 @@ const BUNDLE_SECONDS: u64 = 2;
 const BUNDLE_BYTES_PER_SECOND: usize = 64 << 10;
 /// The number of modules of a bundle for which one second is added to the base time.
 const BUNDLE_MODULES_PER_SECOND: usize = 250;
-/// The most processor time for a bundle, in seconds.
+/// The maximum processor time for a bundle, in seconds.
 const MAX_BUNDLE_SECONDS: u64 = 60;
 /// The memory limit of the process, in bytes of its data segment: heap and thread stacks, without the program and its
 /// libraries.
 pub const MEMORY_LIMIT: u64 = 384 << 20;
-/// The stack of the checking thread, in bytes. Threads that parse checked modules later have at least twice as much.
+/// The stack of the checking thread, in bytes. Threads that parse checked modules later have at least twice this stack.
 const STACK_BYTES: usize = 1 << 20;
 /// The interval at which a thread compares the used processor time with the limit of the current module.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -60,7 +60,7 @@ pub(super) fn bundle_time_limit(texts: &[Text], factors: &[u32]) -> Duration {
     let more = u64::try_from(bytes / BUNDLE_BYTES_PER_SECOND + texts.len() / BUNDLE_MODULES_PER_SECOND)
         .unwrap_or(u64::MAX);
     // If the factors differ, all texts get the factor for loads. A new module must not be rejected because modules that
-    // passed before take long.
+    // passed an earlier check take long.
     let are_equal = factors.windows(2).all(|pair| pair[0] == pair[1]);
     let factor = if are_equal { factors.first().copied().unwrap_or(1) } else { super::LOAD_FACTOR };
     Duration::from_secs(
@@ -73,7 +73,7 @@ pub(super) fn bundle_time_limit(texts: &[Text], factors: &[u32]) -> Duration {
 pub(super) struct ProcessOutput<'w> {
     /// The number of the module that was being read.
     pub(super) at: Option<usize>,
-    /// The processor time for each module that was read before.
+    /// The processor time for each module that was read completely.
     pub(super) times: BTreeMap<usize, Duration>,
     /// The output after the progress lines.
     pub(super) result: &'w [u8],
@@ -210,7 +210,8 @@ fn each(
 /// Writes the number of the current module, and ends the process if that module takes too long.
 #[derive(Default)]
 struct Progress {
-    /// The processor time of this process at which the current module must be read. `None` disables the limit.
+    /// The processor time of this process at which the time limit of the current module ends. `None` disables the
+    /// limit.
     until: Option<std::sync::Arc<parking_lot::Mutex<Option<Duration>>>>,
     /// The factor by which the time limit of each module is multiplied.
     factors: Vec<u32>,

@@ -17,7 +17,7 @@ pub(super) enum Kinds {
     Other(Vec<String>),
 }
 
-/// The kinds in `matches`.
+/// The kinds to which `matches`, the `spec.match` of a constraint, applies.
 pub(super) fn kinds(matches: &Value) -> Result<Vec<Kinds>, String> {
     let any = || vec![Kinds::One(NAMESPACES.to_owned()), Kinds::Other(Vec::new())];
     let Some(rules) = matches["kinds"].as_array().filter(|rules| !rules.is_empty()) else {
@@ -70,8 +70,8 @@ pub(super) fn name(group: &str, kind: &str) -> String {
     if group.is_empty() { plural } else { format!("{plural}.{group}") }
 }
 
-/// The statements for `matches` on an object of `kind`. In the module, these statements follow the statement that binds
-/// `namespace`, `name` and `object`.
+/// The statements that apply `matches`, the `spec.match` of a constraint, to an object of `kind`. In the module, these
+/// statements follow the statement that binds `namespace`, `name` and `object`.
 pub(super) fn statements(matches: &Value, kind: &Kinds) -> Result<Vec<String>, String> {
     let mut statements = Vec::new();
     if let Kinds::Other(groups) = kind {
@@ -157,7 +157,7 @@ fn selector(selector: &Value, path: &str, statements: &mut Vec<String>) -> Resul
     Ok(())
 }
 
-/// The texts in the list `value`; none if it is missing.
+/// The strings in the list `value`; empty if the list is missing.
 fn texts<'v>(value: &'v Value, path: &str) -> Result<Vec<&'v str>, String> {
     let expected = || format!("{path}: expected a list of strings");
     match value {

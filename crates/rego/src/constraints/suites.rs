@@ -52,7 +52,8 @@ fn counted(assertion: &Assertion) -> String {
     }
 }
 
-/// The input of a review of `object`; if `object` is an AdmissionReview, the input of its request.
+/// The input of the review for `object`. If `object` is an AdmissionReview, its request is reviewed; otherwise, the
+/// creation of `object` is reviewed.
 fn input(object: &Value, kinds: &[Kinds]) -> Value {
     let mut request = match &object["request"] {
         Value::Object(_) if object["kind"] == "AdmissionReview" => object["request"].clone(),

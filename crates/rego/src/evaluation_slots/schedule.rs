@@ -32,7 +32,7 @@ const MIN_CHARGE: Duration = Duration::from_millis(1);
 pub struct Requester {
     /// The tenant to charge.
     pub tenant: Tenant,
-    /// The member of the tenant; members take turns.
+    /// A subdivision of the tenant: a user or a namespace. The members of a tenant take turns.
     pub member: Arc<str>,
     /// The evaluated kind, such as `ingresses.networking.k8s.io`. Durations are recorded by tenant and kind.
     pub kind: Arc<str>,
@@ -249,9 +249,9 @@ impl<T> Schedule<T> {
         self.forget();
     }
 
-    /// Drops the newest waiter of the tenant with the most waiters, so that `tenant` can add a waiter. Drops nothing
-    /// unless the tenant with the most waiters keeps at least as many waiters as `tenant` then has. If `tenant` has no
-    /// waiters, it suffices that its charge is lower.
+    /// Drops the newest waiter of the tenant with the most waiters, so that `tenant` can add a waiter. Drops a waiter
+    /// only if the other tenant then still has at least as many waiters as `tenant`, or if `tenant` has no waiters and
+    /// a lower charge. Returns whether a waiter was dropped.
     fn evict_waiter(&mut self, tenant: &Tenant) -> bool {
         let own = self.accounts.get(tenant);
         let (own, own_charged) = own.map_or((0, self.time), |account| (account.waiting, account.charged));

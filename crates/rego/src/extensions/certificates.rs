@@ -82,7 +82,7 @@ fn characters(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// The certificates in the PEM blocks of `text`, one after the other; `None` if there are other blocks.
+/// The DER of the certificates in the PEM blocks of `text`, joined; `None` if there are other blocks.
 fn ders_in_pem(text: &str) -> Option<Vec<u8>> {
     let mut rest = text;
     let mut ders = Vec::new();
@@ -96,7 +96,7 @@ fn ders_in_pem(text: &str) -> Option<Vec<u8>> {
     Some(ders)
 }
 
-/// The certificates in PEM, in the base64 of PEM, or in the base64 of DER.
+/// The DER of the certificates in `text`, which is PEM, PEM in base64, or DER in base64.
 fn ders(text: &str) -> Option<Vec<u8>> {
     if text.as_bytes().starts_with(BEGIN) {
         return ders_in_pem(text);
@@ -124,7 +124,7 @@ fn values<'d>(
     found.into_iter().map(|certificate| certificate.value(writer, uri_strings)).collect::<Vec<_>>().into()
 }
 
-/// The key of the certificate that comprises the whole of `der`.
+/// The public key of the certificate `der`; `None` if other bytes follow the certificate.
 pub(super) fn key_of_certificate(der: &[u8]) -> Option<PublicKey> {
     Certificate::whole(der).map(|certificate| certificate.public_key)
 }
@@ -247,7 +247,7 @@ pub(super) fn parse_private_keys(arguments: Vec<Value>) -> Result<Value> {
     })
 }
 
-/// The first key as a JWK.
+/// Implements `crypto.x509.parse_rsa_private_key`, which returns the first key as a JWK.
 pub(super) fn parse_rsa_private_key(arguments: Vec<Value>) -> Result<Value> {
     const NAME: &str = "crypto.x509.parse_rsa_private_key";
     let Some(text) = argument(NAME, &arguments[0])?.filter(|text| !text.is_empty()) else {
@@ -282,7 +282,8 @@ pub(super) fn parse_and_verify_certificates_with_options(arguments: Vec<Value>) 
     verified(NAME, text, || options(&arguments[1]), false)
 }
 
-/// Whether the chain in `text` is valid, and the chain. Invalid options matter only if the certificates can be parsed.
+/// Verifies the chain in `text`. Returns whether the chain is valid, and its certificates. Invalid options matter only
+/// if the certificates can be parsed.
 fn verified(
     builtin: &str,
     text: &str,
@@ -299,7 +300,7 @@ fn verified(
     Ok(writer.finish(vec![true.into(), value].into()))
 }
 
-/// The options for a chain; `None` if one is invalid.
+/// The options for a chain; `None` if an option is invalid.
 fn options(value: &Value) -> Option<Options> {
     let mut options = Options { host: String::new(), time: now()?, usages: Vec::new() };
     let integer = |value: &Value| match value {

@@ -14,7 +14,7 @@ use crate::memory;
 /// Characters that Go escapes in JSON.
 const ESCAPED: [char; 5] = ['<', '>', '&', '\u{2028}', '\u{2029}'];
 
-/// The number of characters of a text, not of its UTF-16 code units.
+/// Implements `count`. For a text, counts its characters, not its UTF-16 code units.
 pub(super) fn count(values: Vec<Value>) -> Result<Value> {
     match text(&values[0]) {
         Some(text) => Ok(text.chars().count().into()),

@@ -29,7 +29,7 @@ enum Token {
     Character(char),
     /// `.`
     Any,
-    /// Sorted ranges of characters that do not touch.
+    /// Disjoint ranges of characters, sorted. Adjacent ranges are merged.
     Set(Vec<(u32, u32)>),
 }
 

@@ -37,7 +37,7 @@ type MemoryBound = fn(&[Value]) -> Option<usize>;
 /// The name, the argument types and the memory bound of a builtin.
 ///
 /// The types have one letter for each argument: `s` text, `n` number, `a` array, `t` set, `c` array or set, `x` text,
-/// array or set, `o` object. `*` is a value of any type, for which no memory of an error is added.
+/// array or set, `o` object. `*` is a value of any type, so the bound includes no error about its type.
 type BoundRule = (&'static str, &'static str, MemoryBound);
 
 #[rustfmt::skip]
@@ -261,7 +261,7 @@ fn nothing(_: &[Value]) -> Option<usize> {
     Some(0)
 }
 
-/// Copies of all arguments, and their texts in an error.
+/// The bytes for copies of all arguments, and for their texts in an error.
 fn copies(values: &[Value]) -> Option<usize> {
     let copies = values.iter().map(|value| copied(value, LIMIT)).sum::<Option<usize>>()?;
     Some(copies.saturating_mul(FORMATTED))
@@ -288,17 +288,17 @@ fn number(values: &[Value]) -> Option<usize> {
     grown(values.iter().map(digits).sum())
 }
 
-/// A shifted number. `super::SHIFT` limits the shift.
+/// The bytes for a shifted number. `super::SHIFT` limits the shift.
 fn shifted(values: &[Value]) -> Option<usize> {
     Some(number(values)?.saturating_add(super::SHIFT as usize))
 }
 
-/// A number in any base. In base two, each decimal digit becomes up to four digits.
+/// The bytes for a number in any base. In base two, each decimal digit becomes up to four digits.
 fn formatted_number(values: &[Value]) -> Option<usize> {
     Some(number(values)?.saturating_mul(4))
 }
 
-/// The sum or the product of a collection.
+/// The bytes for the sum or the product of a collection.
 fn numbers(values: &[Value]) -> Option<usize> {
     let sum = match values.first() {
         Some(Value::Array(items)) => items.iter().map(digits).fold(0, usize::saturating_add),
@@ -319,7 +319,7 @@ fn collection(values: &[Value]) -> Option<usize> {
     listed(values.first().map_or(0, elements))
 }
 
-/// The elements of the nested arrays, and the other elements.
+/// The bytes for a flattened array: the elements of the nested arrays, and the other elements.
 fn flattened(values: &[Value]) -> Option<usize> {
     let Some(Value::Array(items)) = values.first() else { return Some(0) };
     let nested = items.iter().filter_map(|item| item.as_array().ok()).map(|items| items.len());
@@ -330,14 +330,14 @@ fn both_collections(values: &[Value]) -> Option<usize> {
     listed(values.iter().map(elements).sum())
 }
 
-/// The first collection, and the other arguments, which an error may quote.
+/// The bytes for the first collection, and for the other arguments, which an error may quote.
 fn collections(values: &[Value]) -> Option<usize> {
     let others = values.iter().skip(1).map(|value| copied(value, LIMIT)).sum::<Option<usize>>()?;
     Some(collection(values)?.saturating_add(others.saturating_mul(ERROR)))
 }
 
-/// The union of the collections in a set. If an element of that set is not a collection, the call ends with an error
-/// that contains all elements.
+/// The bytes for the union of the collections in a set. If an element of that set is not a collection, the call ends
+/// with an error that contains all elements.
 fn collections_of_first(values: &[Value]) -> Option<usize> {
     let Some(Value::Set(sets)) = values.first() else { return Some(0) };
     let error = if sets.iter().all(|set| set.as_set().is_ok()) { 0 } else { written(&values[0], LIMIT)? };

@@ -12,7 +12,7 @@ use super::{ELEMENTS, or_undefined, text};
 
 /// The maximum number of pairs that `net.cidr_contains_matches` compares.
 const PAIRS: usize = 1_000_000;
-/// The bits of an address, and the IPv6 prefix of mapped IPv4 addresses.
+/// The number of bits of an address, and the IPv6 prefix of mapped IPv4 addresses.
 const BITS: u32 = 128;
 const MAPPED_BITS: u32 = 96;
 const MAPPED: u128 = 0xffff << 32;

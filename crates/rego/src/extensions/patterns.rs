@@ -11,7 +11,8 @@ use regorus::Value;
 use crate::memory;
 use crate::re2::{self, PatternError};
 
-/// The maximum size of a compiled pattern, in bytes: several times the size for 253 arbitrary characters.
+/// The maximum size of a compiled pattern, in bytes. A pattern for 253 arbitrary characters has a fraction of this
+/// size.
 pub(crate) const PROGRAM: usize = 1 << 20;
 /// The maximum size in bytes of a small compiled pattern, and the maximum number of small patterns in the cache.
 const SMALL: usize = 100 << 10;
@@ -41,7 +42,7 @@ pub(crate) struct Pattern {
 ///
 /// # Errors
 ///
-/// As [`re2::compile`].
+/// Returns the same errors as [`re2::compile`].
 pub(crate) fn compiled(pattern: &str) -> Result<Pattern, PatternError> {
     {
         let cache = CACHE.lock();
@@ -195,7 +196,7 @@ pub(super) fn template_match(values: Vec<Value>) -> Result<Value> {
     is_match("regex.template_match", &[whole.into(), text.into()])
 }
 
-/// The pattern for the whole text; `None` if a delimiter has no counterpart, or is not a single byte.
+/// The regular expression for the whole `template`. `None` if a delimiter has no counterpart, or is not a single byte.
 fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
     let (&[start], &[end]) = (start.as_bytes(), end.as_bytes()) else { return None };
     let (start, end) = (char::from(start), char::from(end));
@@ -221,7 +222,7 @@ fn whole_pattern(template: &str, start: &str, end: &str) -> Option<String> {
     (depth == 0).then(|| whole + &regex::escape(&template[from..]) + "$")
 }
 
-/// A maximum number of matches; a negative number means no limit.
+/// Reads a maximum number of matches. A negative number means no limit.
 fn count(value: &Value) -> Option<usize> {
     let Value::Number(number) = value else { return None };
     let count = number.as_i64().filter(|_| number.is_integer())?;

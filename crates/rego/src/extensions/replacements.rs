@@ -1,4 +1,5 @@
-//! Implements `strings.replace_n`, which scans the text once. At each place, the first matching pattern is replaced.
+//! Implements `strings.replace_n`, which scans the text once. At each position, the first pattern that matches is
+//! replaced. Patterns are literal texts.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use anyhow::Result;

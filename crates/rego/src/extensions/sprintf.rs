@@ -139,7 +139,7 @@ struct Formatter<'a> {
     arguments: &'a [Argument],
     /// The index of the next argument.
     next: usize,
-    /// Whether the format has the index of an argument.
+    /// Whether the format selects an argument by its index, as in `%[2]d`.
     reordered: bool,
     text: String,
 }

@@ -90,8 +90,8 @@ impl Header {
             Value::Array(names) => {
                 let names: Vec<&str> = names.iter().map_while(text).collect();
                 (!names.is_empty()).then_some(())?;
-                let is_there = |name: &str| header[name] != Value::Undefined;
-                names.iter().all(|name| UNDERSTOOD.contains(name) || !is_there(name))
+                let is_present = |name: &str| header[name] != Value::Undefined;
+                names.iter().all(|name| UNDERSTOOD.contains(name) || !is_present(name))
             }
             _ => return None,
         };
@@ -291,7 +291,7 @@ pub(super) fn decode_verify(values: Vec<Value>) -> Result<Value> {
             Some(algorithm) => is_signed(DECODE_VERIFY, &keys, &header, &mut left, |key| {
                 key.verifies(DECODE_VERIFY, algorithm, Lengths::Standard, parts.message, &signature)
             })?,
-            // Other algorithms, for example `none`.
+            // Algorithms that cannot be verified, for example `none`.
             None => false,
         };
         if !is_signed {

@@ -74,7 +74,7 @@ impl Uri {
 
 /// The part of a URI between the scheme and the query.
 pub(super) enum Hierarchy<'u> {
-    /// A scheme is followed by no slash, as in `mailto:user@example.com`.
+    /// The scheme is followed by no slash, as in `mailto:user@example.com`.
     Opaque,
     /// An authority, if there is one, and a path.
     Path { authority: Option<&'u str>, path: &'u str },

@@ -55,7 +55,7 @@ impl Annotation {
     ///
     /// # Errors
     ///
-    /// If OPA rejects the metadata, or parses it differently.
+    /// If OPA rejects the metadata, or this parser cannot parse it as OPA does.
     pub(super) fn read(block: &Block) -> Result<Self> {
         if block.yaml.trim().is_empty() {
             return Err("nothing follows # METADATA: write YAML there, or remove it".to_owned());
@@ -225,7 +225,7 @@ fn object(node: &Node) -> Result<Value> {
 
 /// These fields of `node`, without surrounding blanks. A field that is missing or not a text is empty.
 fn texts<const N: usize>(node: &Node, names: [&str; N]) -> Result<[String; N]> {
-    // All fields must be valid.
+    // The fields with other names must be valid, too.
     value(node)?;
     let fields = mapping(node)?;
     Ok(names.map(|name| {

@@ -79,7 +79,7 @@ fn repair(read: &EditedText, fault: &Fault, syntax: Syntax) -> Option<Edit> {
     }
     let at = offset_of(original, fault.place?);
     if is_body(original, at, fault) {
-        // The new head is a set as well, so that the engine reports the next body, too.
+        // The inserted head also defines a set, so that the engine reports the next body of the rule, too.
         let head = match syntax {
             Syntax::V1 => format!("{PLACEHOLDER} contains 1{IF}"),
             Syntax::V0 => format!("{PLACEHOLDER}[1] "),
@@ -113,8 +113,8 @@ fn explained(read: &EditedText, fault: Fault) -> Fault {
     }
 }
 
-/// Replaces the placeholders in `repairs`. A further body gets the head of the rule before it, and a function the value
-/// `true`. Returns false if a placeholder is the value of a rule that is not a function.
+/// Replaces the placeholders in `repairs`. A further body gets the head of the rule before it. A function gets the
+/// value `true`. Returns false if a placeholder is the value of a rule that is not a function.
 ///
 /// A head of several lines is not repeated, because lines must keep their numbers. The engine then rejects the body
 /// again.
@@ -126,7 +126,7 @@ fn fill_placeholders(parsed: &Parsed, repairs: &mut [Edit]) -> bool {
             let Some(repair) = repairs.next() else { return false };
             let end = if repair.text.ends_with(IF) { IF } else { " " };
             repair.text = if head.contains('\n') { String::new() } else { format!("{head}{end}") };
-        } else if tree::given(rule).and_then(tree::constant) == Some(PLACEHOLDER) {
+        } else if tree::head_value(rule).and_then(tree::constant) == Some(PLACEHOLDER) {
             let Some(repair) = repairs.next() else { return false };
             if !matches!(of_rule, RuleHead::Func { .. }) {
                 return false;

@@ -76,7 +76,7 @@ fn parse_errors_have_their_place() {
         ("package a\np if { input := 1 }", "2:14: a variable cannot have the name input"),
         (
             "package a\np contains x if { x := 1 } else := 2 if { input.y }",
-            "2:28: a rule for a set cannot have else: write another rule",
+            "2:28: a rule that adds to a set cannot have else: write another rule",
         ),
         ("package a\np", "2:1: a rule must have a value or a body"),
         ("package a\np := \"open", "2:6: the string does not end"),

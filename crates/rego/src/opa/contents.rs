@@ -126,7 +126,7 @@ fn add_differences(before: &Value, after: &Value, path: &mut String, depth: usiz
         }
         return;
     };
-    // Unchanged objects share memory.
+    // Unchanged objects share memory, so they need no comparison.
     if Arc::ptr_eq(old, new) {
         return;
     }

@@ -18,7 +18,8 @@ use policy_sync_hub::json_client::{JsonClient, JsonClientError};
 /// The maximum size of a response, in bytes. OPA lists modules with their syntax trees, which are far larger than their
 /// texts.
 const MAX_RESPONSE_BYTES: usize = 64 << 20;
-/// The time limit for one comparison of data. The next comparison continues at the part at which this one stopped.
+/// The time limit for one comparison of data. The next comparison continues at the part at which the previous one
+/// stopped.
 const COMPARISON_TIMEOUT: Duration = Duration::from_millis(250);
 /// The number of objects above which data is compared in parts.
 const MAX_PART_OBJECTS: usize = 1_000;

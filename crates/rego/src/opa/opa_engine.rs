@@ -27,7 +27,7 @@ pub struct OpaEngine {
 }
 
 impl OpaEngine {
-    /// The modules of `bundle`, without data.
+    /// Creates an engine with the modules of `bundle`, without data.
     #[must_use]
     pub fn new(opa: Opa, bundle: &Bundle) -> Self {
         Self { opa, contents: Arc::new(OpaContents::new(bundle, Value::new_object())) }

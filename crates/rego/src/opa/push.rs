@@ -5,8 +5,8 @@
 //! in place of the marker. A writer sets the marker only if its token is still present, so an OPA that was restarted in
 //! between gets no marker.
 //!
-//! The proof module ([`installed`]) calls a function of each module, which proves that all modules are installed. The
-//! call for a new module is added after the module. If a module is deleted, or moved to another package, its call is
+//! The proof module ([`installed`]) calls a function of each module, which proves that all modules are installed. A new
+//! module is installed before its call is added. If a module is deleted, or moved to another package, its call is
 //! removed first.
 
 use std::collections::hash_map::RandomState;
@@ -215,7 +215,7 @@ impl PushSession<'_> {
         }
     }
 
-    /// Replaces the marker, which is set, by the token of this writer.
+    /// Replaces the marker, which must be set, by the token of this writer.
     async fn unmark(&self) -> Result<(), PushError> {
         let filling = json!({&self.writer_token: true});
         let remove = json!({"op": "remove", "path": "/policysync/revision"});
@@ -229,7 +229,7 @@ impl PushSession<'_> {
         self.patch(&[filled, revision]).await
     }
 
-    /// Changes the marker, which is set, to the marker of `contents`.
+    /// Changes the marker, which must be set, to the marker of `contents`.
     async fn mark_again(&self, contents: &OpaContents) -> Result<(), PushError> {
         let revision = json!({"op": "replace", "path": "/policysync/revision", "value": contents.revision()});
         self.patch(&[revision]).await

@@ -26,7 +26,7 @@ pub(super) struct Inner {
     /// Whether this process has filled the OPA, and the current problem.
     pub(super) state: Mutex<State>,
     pub(super) missing: Notify,
-    /// `None` if this process does not fill the OPA.
+    /// The metrics of pushes; `None` if this process does not fill the OPA.
     pub(super) metrics: Option<OpaMetrics>,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Debug for Opa {
 }
 
 impl Opa {
-    /// An OPA at the server of `client`. `is_own` means that the OPA belongs to this process alone. `metrics` are for
+    /// An OPA at the server of `client`. `is_own` means that the OPA belongs to this process alone. `metrics` count
     /// pushes.
     #[must_use]
     pub fn new(client: JsonClient, is_own: bool, metrics: Option<OpaMetrics>) -> Self {

@@ -17,8 +17,9 @@ pub(crate) fn v1_import_offset(module: &Module) -> Option<usize> {
         .then(|| tree::start(&module.tree.package.refr).start as usize)
 }
 
-/// Inserts the import into `text`, the text for the embedded engine, after the package at offset `v1_import_offset`.
-/// Keywords replace their placeholders.
+/// Converts `text` from the form for the embedded engine to the form for OPA. If `v1_import_offset` is set, inserts an
+/// import of `rego.v1` after the package declaration at this offset. Replaces the placeholders of keywords by the
+/// keywords.
 pub(crate) fn for_opa(v1_import_offset: Option<usize>, text: &Arc<str>) -> EditedText {
     let keyword = |(at, _): (usize, &str)| Edit {
         start: offset(at),

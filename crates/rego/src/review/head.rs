@@ -98,7 +98,7 @@ impl<'t> ReviewedResource<'t> {
     }
 }
 
-/// Adds the module's id to the head of `rule`, if it is a `deny` with an object.
+/// Adds the module's id to the head of `rule`, if `rule` is a `deny` whose head is an object.
 pub(super) fn policy_id_edit(module: &Module, rule: &Rule) -> Option<Edit> {
     let head = denial(module, rule)?;
     let Expr::Object { fields, .. } = head else { return None };
@@ -113,13 +113,13 @@ pub(super) fn policy_id_edit(module: &Module, rule: &Rule) -> Option<Edit> {
         .then(|| Edit::insert(start + 1, format!("\"policy\": {id}{comma}")))
 }
 
-/// Whether `rule` is a `deny` of a queried package.
+/// Whether `rule` is a `deny` in the package for admission or for authorization.
 pub(crate) fn is_denial(module: &Module, rule: &Rule) -> bool {
     matches!(module.purpose, Some(ADMISSION | AUTHORIZATION))
         && tree::constants(tree::reference(rule)) == [DENY]
 }
 
-/// The object in the head of `rule`, if it is a `deny` of a queried package.
+/// The value or element in the head of `rule`, if `rule` [is a denial](is_denial).
 pub(crate) fn denial<'t>(module: &Module, rule: &'t Rule) -> Option<&'t Expr> {
-    tree::given(rule).filter(|_| is_denial(module, rule))
+    tree::head_value(rule).filter(|_| is_denial(module, rule))
 }

@@ -1,10 +1,10 @@
-//! Rewrites two kinds of statements with `x` for which the embedded engine may select the wrong order:
+//! Rewrites two kinds of statements about a variable `x`, which the embedded engine may evaluate in the wrong order:
 //!
 //! - `x := y`, if another statement could bind `x`, for example `xs[x]`. The engine treats the assignment of a variable
 //!   as bidirectional, and evaluates the other statement first. The new text is `x := [y][0]`: its right side is not a
 //!   variable, so the engine assigns only `x`.
-//! - `x = [… | … x …]`. The comprehension uses `x`, so it cannot bind `x`, and another statement does. The engine may
-//!   evaluate the comprehension first to bind `x`. The new text is `x == [… | … x …]`, which only compares.
+//! - `x = [… | … x …]`. The comprehension uses `x`, so another statement must bind `x`. The engine may evaluate the
+//!   comprehension first to bind `x`. The new text is `x == [… | … x …]`, which only compares.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -15,9 +15,10 @@ pub(super) fn further(rule: &Rule) -> &[RuleBody] {
         return &[];
     };
     let [_, further @ ..] = bodies.as_slice() else { return &[] };
-    // Each body yields true if the rule has no value, or if the rule is not a function and its value is true.
-    let gives_true = tree::given(rule).is_none_or(|given| {
-        tree::arity(rule).is_none() && matches!(given, Expr::Bool { value, .. } if *value == true.into())
+    // A body needs no separate rule if all bodies yield true. This is so if the rule has no value, or if the rule is
+    // not a function and its value is true.
+    let gives_true = tree::head_value(rule).is_none_or(|value| {
+        tree::arity(rule).is_none() && matches!(value, Expr::Bool { value, .. } if *value == true.into())
     });
     // A rule with an index in its name defines an object, which has the keys from all bodies.
     let is_object = tree::indexes(tree::reference(rule)).next().is_some();

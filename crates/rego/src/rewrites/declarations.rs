@@ -7,14 +7,14 @@ use regorus::unstable::{Literal, LiteralStmt, Query};
 use super::{Changes, objects, opened};
 use crate::edit::Edit;
 
-/// The variable declaration, if it is the whole `statement`.
+/// The text of `statement`, if it is a declaration such as `some x, y`.
 pub(super) fn of(statement: &LiteralStmt) -> Option<String> {
     let Literal::SomeVars { vars, .. } = &statement.literal else { return None };
     let vars: Vec<&str> = vars.iter().map(|var| var.text()).collect();
     Some(format!("some {}", vars.join(", ")))
 }
 
-/// Moves the declarations of `query`. `true` remains in their places.
+/// Moves the declarations of `query` to its start. `true` remains in their places.
 pub(super) fn rewrite(text: &mut Changes<'_>, query: &Query) {
     let Some(first) = query.stmts.first() else { return };
     let mut moved = String::new();

@@ -21,7 +21,7 @@ use crate::edit::Edit;
 use crate::module::Syntax;
 use crate::tree;
 
-/// The prefix of the variables for values of heads.
+/// The prefix of the variables for values that are moved from heads.
 const GIVEN: &str = "policysync_given";
 
 /// Moves the values of `rule` that may be undefined, or that may use variables of `body` in a comprehension, into
@@ -32,7 +32,7 @@ pub(super) fn rewrite<'t>(
     body: &'t RuleBody,
     defined: &Defined<'t>,
 ) -> Vec<&'t Expr> {
-    let mut values = given(rule, Some(body));
+    let mut values = head_values(rule, Some(body));
     let loses_variables = has_else(rule) && !body.is_else;
     values.retain(|value| {
         may_be_undefined(value, defined) || loses_variables && tree::has_comprehension(value)
@@ -55,7 +55,7 @@ pub(super) fn rewrite_without_body<'t>(
     if lookups(rule, None, arguments).is_empty() {
         return Vec::new();
     }
-    let mut values = given(rule, None);
+    let mut values = head_values(rule, None);
     values.retain(|value| may_be_undefined(value, arguments));
     let (RuleHead::Compr { span, .. } | RuleHead::Set { span, .. } | RuleHead::Func { span, .. }) = head;
     let keyword = if text.module.syntax == Syntax::V1 { "if " } else { "" };
@@ -81,7 +81,7 @@ fn in_head<'t>(text: &mut Changes<'_>, values: Vec<&'t Expr>) -> Vec<&'t Expr> {
     values
 }
 
-/// Whether no other body of `rule` has the same head, and `body` has statements.
+/// Whether the head of `rule` belongs to `body` alone, and `body` has statements.
 fn has_own_head(rule: &Rule, body: &RuleBody) -> bool {
     let Rule::Spec { bodies, .. } = rule else { return false };
     let is_alone = body.is_else || bodies.iter().filter(|body| !body.is_else).count() == 1;
@@ -103,7 +103,7 @@ pub(crate) fn lookups<'t>(
     if body.is_some_and(|body| !has_own_head(rule, body)) {
         return Vec::new();
     }
-    let mut values = given(rule, body);
+    let mut values = head_values(rule, body);
     values.retain(|value| has_free_index(value, bound));
     values
 }
@@ -112,14 +112,14 @@ pub(crate) fn lookups<'t>(
 fn has_free_index(expr: &Expr, bound: &BTreeSet<&str>) -> bool {
     let mut indexes = BTreeSet::new();
     tree::indexes(expr).for_each(|index| tree::pattern(index, &mut indexes));
-    // Each `_` is a distinct variable.
+    // Each `_` is a distinct variable, so it is never bound.
     let is_free = |name: &&str| *name == "_" || !(bound.contains(*name) || matches!(*name, "data" | "input"));
     indexes.iter().any(is_free) || tree::any_part(expr, |part| has_free_index(part, bound))
 }
 
 /// The values in the head of `rule`: its value, and the keys in its name that are references or calls. For a `body`
 /// with `else`, the value after `else`.
-fn given<'t>(rule: &'t Rule, body: Option<&'t RuleBody>) -> Vec<&'t Expr> {
+fn head_values<'t>(rule: &'t Rule, body: Option<&'t RuleBody>) -> Vec<&'t Expr> {
     if let Some(RuleBody { assign, is_else, .. }) = body {
         if let Some(assign) = assign {
             return vec![&assign.value];
@@ -129,11 +129,11 @@ fn given<'t>(rule: &'t Rule, body: Option<&'t RuleBody>) -> Vec<&'t Expr> {
         }
     }
     let Rule::Spec { .. } = rule else { return Vec::new() };
-    // The keys of `labels[key.name] := value`.
+    // For example, the key `key.name` of `labels[key.name] := value`.
     let is_lookup =
         |index: &&Expr| matches!(index, Expr::RefDot { .. } | Expr::RefBrack { .. } | Expr::Call { .. });
     let keys = tree::indexes(tree::reference(rule)).filter(is_lookup);
-    tree::given(rule).into_iter().chain(keys).collect()
+    tree::head_value(rule).into_iter().chain(keys).collect()
 }
 
 #[cfg(test)]

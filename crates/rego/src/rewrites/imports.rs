@@ -6,7 +6,7 @@ use crate::edit::Edit;
 use crate::module::Syntax;
 use crate::tree;
 
-/// Removes the import if another `v1` follows. Offsets of rules do not change.
+/// Removes the import if the text after it contains `v1`. Offsets of rules do not change.
 pub(super) fn rewrite(text: &mut Changes<'_>) {
     for import in &text.module.tree.imports {
         let (start, end) = (import.span.start, import.span.end);

@@ -1,5 +1,5 @@
-//! Rewrites `x = s[x]`: the elements of a set, or the entries of a collection that equal their keys. The embedded
-//! engine cannot bind a variable that is on both sides of `=`. With `==`, the index binds it.
+//! Rewrites `x = s[x]`, which finds the elements of a set, or the entries of a collection that equal their keys. The
+//! embedded engine cannot bind a variable that is on both sides of `=`. With `==`, the index binds the variable.
 
 use regorus::unstable::{AssignOp, Expr, Literal, LiteralStmt};
 

@@ -64,7 +64,7 @@ pub(super) fn rewritten(module: &Module) -> EditedText {
             ExprPart::Expr(key) => Some(key),
             ExprPart::Comprehension(..) => None,
         });
-        let of_head = keys.chain(tree::given(rule)).map(|value| (value, &arguments));
+        let of_head = keys.chain(tree::head_value(rule)).map(|value| (value, &arguments));
         let of_bodies = bodies
             .iter()
             .zip(&defined)
@@ -86,11 +86,11 @@ pub(super) fn count(policy: &[Ref<Rule>], counted: impl Fn(&Rule) -> bool) -> us
     own.sum::<usize>() + added.count()
 }
 
-/// The names that are bound wherever a query holds.
+/// The names that are bound in every solution of a query.
 type Defined<'t> = BTreeSet<&'t str>;
 
-/// The names that are bound wherever `query` holds: the `outer` names, and all names that are used outside of `not` and
-/// of comprehensions.
+/// The names that are bound in every solution of `query`: the `outer` names, and all names that are used outside of
+/// `not` and of comprehensions.
 fn defined<'t>(query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
     let mut names = outer.clone();
     for statement in &query.stmts {
@@ -131,7 +131,7 @@ struct Changes<'m> {
 }
 
 impl<'m> Changes<'m> {
-    /// Rewrites `query`. Returns the names that are bound wherever `query` holds.
+    /// Rewrites `query`. Returns the names that are bound in every solution of `query`.
     fn query<'t>(&mut self, query: &'t Query, outer: &Defined<'t>) -> Defined<'t> {
         let defined = defined(query, outer);
         declarations::rewrite(self, query);

@@ -30,7 +30,7 @@ pub(super) struct Lifted<'t> {
     values: Vec<&'t Expr>,
 }
 
-/// The parts of `statement` that are lifted.
+/// The parts of `statement` that must be assigned to variables before it.
 pub(super) fn lifted<'t>(statement: &'t LiteralStmt, defined: &Defined<'_>) -> Lifted<'t> {
     let mut collector = OperandCollector { defined, operands: Vec::new() };
     if let Literal::NotExpr { expr, .. } = &statement.literal {
@@ -58,7 +58,7 @@ impl Lifted<'_> {
         Some(format!("{prefix}_{}", expr.span().start))
     }
 
-    /// The assignments of `statement`, each followed by `; `.
+    /// The assignments of the lifted parts of `statement`, each followed by `; `.
     pub(super) fn assignments(&self, renderer: &Renderer<'_>, statement: &LiteralStmt) -> String {
         let name = |expr| self.name(expr).unwrap_or_default();
         let with: String = statement
@@ -97,7 +97,7 @@ impl Lifted<'_> {
                 self.name(operand).unwrap_or_default(),
             )
         }));
-        // For an object, the tree has the start of the last field instead.
+        // The whole modifier is replaced, because the tree has a wrong start for its value if the value is an object.
         edits.extend(statement.with_mods.iter().map(|with| {
             let name = self.name(&with.r#as).unwrap_or_default();
             let text = format!("with {} as {name}", renderer.expr(&with.refr));

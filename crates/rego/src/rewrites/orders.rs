@@ -80,7 +80,7 @@ fn bind<'t>(statement: &'t LiteralStmt, nth: usize, uses: &Uses<'_>, bound: &mut
     for (side, other) in [(lhs, rhs), (rhs, lhs)] {
         let mut names = Defined::new();
         used(other, &mut names);
-        // A later statement may bind the other names.
+        // If a later statement uses a name, that statement may be the one that binds the name.
         let has_value = |name: &&str| {
             matches!(*name, "data" | "input")
                 || bound.contains(name)

@@ -1,5 +1,5 @@
 //! Rewrites calls of functions with an argument for the result, such as `count(xs, n)`. The embedded engine supports
-//! such calls only for its own functions. The statement becomes `count(xs) = n`.
+//! such calls only for builtins that it implements itself. The statement becomes `count(xs) = n`.
 
 use regorus::unstable::{Expr, Literal, LiteralStmt, Ref};
 

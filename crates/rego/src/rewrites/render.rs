@@ -25,7 +25,7 @@ pub(super) struct Renderer<'d> {
     sources: Vec<&'d Expr>,
 }
 
-/// How tightly an operator binds, from comparisons to terms.
+/// The precedence of an operator, from comparisons (the lowest) to terms (the highest).
 type Level = u8;
 
 const COMPARISON: Level = 1;
@@ -149,7 +149,7 @@ impl<'d> Renderer<'d> {
         lifted.assignments(self, statement) + &literal + &with
     }
 
-    /// The expression of a statement. Only such an expression may be an assignment.
+    /// The text of `expr`, the expression of a statement. Only the expression of a statement may be an assignment.
     fn literal(&self, expr: &Expr, lifted: &Lifted<'_>) -> String {
         match expr {
             Expr::AssignExpr { lhs, rhs, .. } => {
@@ -170,7 +170,8 @@ impl<'d> Renderer<'d> {
         if is_source { format!("[{text}][0]") } else { text }
     }
 
-    /// The text of `expr` at a place that requires `level`. Lifted parts are replaced by their variables.
+    /// The text of `expr`, in parentheses if its operator is below `level`. Lifted parts are replaced by their
+    /// variables.
     pub(super) fn at(&self, level: Level, expr: &Expr, lifted: &Lifted<'_>) -> String {
         if let Some(name) = lifted.name(expr) {
             return name;
@@ -275,7 +276,7 @@ fn symbol(expr: &Expr) -> &'static str {
     tree::operator(expr).map_or("", |(symbol, _)| symbol)
 }
 
-/// The level of the operator of `expr`.
+/// The precedence of the operator of `expr`.
 fn level_of(expr: &Expr) -> Level {
     match expr {
         Expr::BoolExpr { .. } => COMPARISON,
@@ -298,7 +299,7 @@ mod tests {
         let text = format!("package a\nimport rego.v1\np := {expr}\n");
         let module = Module::parse(&Text { id: ModuleId::new("a"), text: text.as_str().into() }).unwrap();
         let rule = &module.tree.policy[0];
-        Renderer::new(&Defined::new(), &Rc::new(Meanings::of(&module))).expr(tree::given(rule).unwrap())
+        Renderer::new(&Defined::new(), &Rc::new(Meanings::of(&module))).expr(tree::head_value(rule).unwrap())
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Evaluates assignments and patterns for any Secret under review.
+//! Statically evaluates assignments and unification patterns, for any Secret under review.
 
 use regorus::unstable::{AssignOp, BoolOp, Expr};
 
@@ -83,7 +83,7 @@ impl<'m> Flow<'m> {
         }
     }
 
-    /// Compares `expr` with a value that is `part`.
+    /// Compares `expr` with a value that is one of the parts in `part`.
     fn compared(&mut self, expr: &'m Expr, part: ReviewParts, frame: &mut Frame<'m>) -> ReviewParts {
         if part.holds() && !matches!(expr, Expr::String { .. } | Expr::Null { .. } | Expr::Bool { .. }) {
             frame.reads(expr);

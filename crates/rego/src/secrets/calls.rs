@@ -1,4 +1,4 @@
-//! Evaluates function calls for any Secret under review.
+//! Statically evaluates function calls, for any Secret under review.
 
 use regorus::unstable::Expr;
 

@@ -1,4 +1,4 @@
-//! Tracks the Secret under review through variables, functions and rules.
+//! Tracks the Secret under review through variables, functions and rules, by static analysis.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -31,7 +31,7 @@ pub(super) struct RuleResult {
 /// The rules of a bundle, and the results computed so far.
 pub(super) struct Flow<'m> {
     pub(super) modules: &'m [Module],
-    /// The names of Secrets in policies.
+    /// The names by which policies refer to Secrets.
     pub(super) secrets: &'m BTreeSet<String>,
     pub(super) names: Vec<Names<'m>>,
     numbers: BTreeMap<Vec<String>, usize>,
@@ -94,7 +94,7 @@ impl<'m> Flow<'m> {
         if let Some(outcome) = self.outcomes.get(call) {
             return outcome.clone();
         }
-        // The check rejects recursive rules. If a recursive rule remains, this entry ends the recursion.
+        // The check rejects recursive rules. If a recursive rule remains, this empty result ends the recursion.
         self.outcomes.insert(call.clone(), Rc::default());
         let mut outcome = RuleResult::default();
         for (module, rule) in self.rules[call.0].clone() {
@@ -108,11 +108,12 @@ impl<'m> Flow<'m> {
     fn define(&mut self, module: usize, rule: &'m Rule, arguments: &[ReviewParts], outcome: &mut RuleResult) {
         let locals = Rc::new(declared(rule));
         let frame = || Frame::new(module, locals.clone());
-        let given = tree::given(rule);
+        let head_value = tree::head_value(rule);
         let Rule::Spec { head, bodies, .. } = rule else {
             let mut frame = frame();
-            let value = given.map_or(ReviewParts::OTHER, |given| self.expression(given, &mut frame));
-            let is_false = given.is_some_and(|given| is_bool(given, false));
+            let value =
+                head_value.map_or(ReviewParts::OTHER, |head_value| self.expression(head_value, &mut frame));
+            let is_false = head_value.is_some_and(|head_value| is_bool(head_value, false));
             outcome.default = Some((value, is_false));
             return;
         };
@@ -121,11 +122,11 @@ impl<'m> Flow<'m> {
         let bodies: Vec<_> = bodies
             .iter()
             .map(|body| {
-                let value = body.assign.as_ref().map_or(given, |assign| Some(&assign.value));
+                let value = body.assign.as_ref().map_or(head_value, |assign| Some(&assign.value));
                 (Some(&body.query), value, body.is_else)
             })
             .collect();
-        let bodies = if bodies.is_empty() { vec![(None, given, false)] } else { bodies };
+        let bodies = if bodies.is_empty() { vec![(None, head_value, false)] } else { bodies };
         for (query, value, is_else) in bodies {
             let mut frame = frame();
             // Statements have no order, so they are evaluated until no variable changes.
@@ -250,7 +251,7 @@ impl<'m> Flow<'m> {
         rhs: &'m Expr,
         frame: &mut Frame<'m>,
     ) -> ReviewParts {
-        // The result does not depend on the contents: an object never equals a scalar.
+        // A comparison with a scalar does not depend on the contents: an object never equals a scalar.
         let is_scalar = |expr: &Expr| {
             matches!(expr, Expr::Null { .. } | Expr::Bool { .. } | Expr::Number { .. } | Expr::String { .. })
         };

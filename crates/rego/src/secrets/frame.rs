@@ -24,7 +24,7 @@ pub(super) enum Effect {
 
 /// The root of a reference.
 pub(super) enum Root<'m> {
-    /// A variable of the body with the reference.
+    /// A variable of the body that contains the reference.
     Variable(&'m str),
     /// A rule, and the constant keys after it.
     Rule(usize, Vec<String>),
@@ -36,7 +36,7 @@ pub(super) enum Root<'m> {
 
 /// The variables and effects of one body.
 pub(super) struct Frame<'m> {
-    /// The index of the module with the body.
+    /// The index of the module that contains the body.
     pub(super) module: usize,
     locals: Rc<BTreeSet<&'m str>>,
     values: HashMap<&'m str, ReviewParts>,

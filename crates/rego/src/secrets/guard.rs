@@ -1,4 +1,4 @@
-//! Evaluates guards: conditions such as `input.request.kind.kind == "Pod"`, which no Secret meets.
+//! Statically evaluates guards: conditions such as `input.request.kind.kind == "Pod"`, which no Secret meets.
 
 use regorus::unstable::{AssignOp, BoolOp, Expr, Literal, LiteralStmt, Query};
 
@@ -133,7 +133,7 @@ impl<'m> Flow<'m> {
     /// Whether `part` equals one of `texts`.
     fn one_of(&self, part: ReviewParts, texts: &[&str]) -> Truth {
         let is_called = |text: &&&str| self.secrets.contains(**text);
-        // If Secrets have several names, the name in the review is unknown.
+        // If policies refer to Secrets by several names, the name in the review is unknown.
         let (matching, is_certain) = match part {
             ReviewParts::KIND => (texts.iter().filter(|text| **text == "Secret").count(), true),
             ReviewParts::PLURAL => (texts.iter().filter(|text| **text == "secrets").count(), true),
@@ -154,7 +154,7 @@ impl<'m> Flow<'m> {
             Expr::Array { .. } | Expr::Set { .. } => expr,
             _ => match self.root(expr, frame)? {
                 Root::Rule(number, below) if below.is_empty() => match self.definitions(number) {
-                    [(_, rule)] if tree::is_constant(rule) => tree::given(rule)?,
+                    [(_, rule)] if tree::has_no_body(rule) => tree::head_value(rule)?,
                     _ => return None,
                 },
                 _ => return None,

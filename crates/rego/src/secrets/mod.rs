@@ -55,7 +55,7 @@ impl Default for SecretContents {
     }
 }
 
-/// The names of Secrets in policies: their plural, and its aliases (`--data-alias`).
+/// The names by which policies refer to Secrets: the plural `secrets`, and its aliases (`--data-alias`).
 #[must_use]
 pub fn names(aliases: &BTreeMap<String, String>) -> BTreeSet<String> {
     let aliases = aliases.iter().filter(|(_, resource)| *resource == SECRETS).map(|(name, _)| name.clone());
@@ -63,8 +63,9 @@ pub fn names(aliases: &BTreeMap<String, String>) -> BTreeSet<String> {
 }
 
 impl SecretReads {
-    /// Analyzes `edited`, the modules of `bundle` in the form for engines. `names` are the names of Secrets in modules.
-    /// The analysis needs syntax trees. Therefore, it is a part of the [check](super::confined) and within its limits.
+    /// Analyzes `edited`, the modules of `bundle` in the form for engines. `names` are the names by which modules refer
+    /// to Secrets. The analysis needs syntax trees. Therefore, it is a part of the [check](super::confined) and within
+    /// its limits.
     #[must_use]
     pub(super) fn of(bundle: &Bundle, edited: &[Module], names: &BTreeSet<String>) -> Self {
         let [certain, possible] = Flow::new(edited, names).reads();
@@ -115,7 +116,7 @@ pub fn replicated(bundle: &Bundle, names: &BTreeSet<String>) -> Vec<Fault> {
     bundle.modules().flat_map(of).collect()
 }
 
-/// The message about a policy that reads `plural`, a name of Secrets, without `--replicate`.
+/// The message about a policy that reads `plural`, a name for Secrets, without `--replicate`.
 #[must_use]
 pub fn withheld(plural: &str) -> String {
     format!("{plural} are only available if --replicate lists them")

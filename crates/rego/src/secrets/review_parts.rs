@@ -54,7 +54,7 @@ impl ReviewParts {
     pub(super) const GROUP: Self = Self(1 << 12);
     /// The plural `secrets`.
     pub(super) const PLURAL: Self = Self(1 << 13);
-    /// `input.reviewed[0]`: the name of Secrets in policies.
+    /// `input.reviewed[0]`: the name by which policies refer to Secrets.
     pub(super) const SECRET_NAME: Self = Self(1 << 14);
 
     const MAY_CONTAIN_SECRET: Self = Self(
@@ -77,7 +77,8 @@ impl ReviewParts {
         self.is_any_of(Self::MAY_CONTAIN_SECRET)
     }
 
-    /// The part at `key`, and whether this step reads the contents. `names` are the names of Secrets in policies.
+    /// The part at `key`, and whether this step reads the contents. `names` are the names by which policies refer to
+    /// Secrets.
     pub(super) fn step(self, key: Key<'_>, names: &BTreeSet<String>) -> (Self, bool) {
         let mut found = Self::NOTHING;
         let mut withheld = false;

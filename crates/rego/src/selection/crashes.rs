@@ -86,7 +86,8 @@ pub(super) struct SlowModules {
 
 impl SlowModules {
     /// The slowest of `modules`, beginning with those of the slowest objects. They account for three quarters of the
-    /// time until the check ended. So the next check needs little time for the rest, and has time for unread modules.
+    /// time until the check ended. So the next check needs little time for the remaining modules, and has time for
+    /// unread modules.
     pub(super) fn of<'m>(checked: &CheckResult, modules: impl Iterator<Item = &'m ModuleId>) -> Self {
         let (mut found, mut by_carrier) = (Vec::new(), BTreeMap::<&str, Duration>::new());
         for id in modules {

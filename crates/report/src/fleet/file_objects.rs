@@ -51,8 +51,8 @@ impl FileObjects {
                 return Err(QueryError::Unread(NO_WORKS.to_owned()));
             }
             // The row of a work of another controller is empty.
-            let there = self.works.iter().filter(|object| *object.metadata.namespace == *name.0);
-            report_mirror.list(&ReportMirror::copies_source(name), there);
+            let in_namespace = self.works.iter().filter(|object| *object.metadata.namespace == *name.0);
+            report_mirror.list(&ReportMirror::copies_source(name), in_namespace);
         }
         report_mirror.cluster = cluster;
         let kinds: Vec<ServedKind> = self.policies.iter().map(|(kind, _)| kind.clone()).collect();

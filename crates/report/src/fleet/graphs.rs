@@ -1,5 +1,4 @@
-//! A thread that owns the topology graph. It builds the graph once for each change, and runs all queries on
-//! it.
+//! A thread that owns the topology graph. The thread builds the graph once for each change, and runs all queries.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -10,7 +10,7 @@ use policy_sync_api::names::{ClusterName, GroupResource, ObjectKey};
 /// A part of the web pages that changes separately.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangedPart {
-    /// Everything: the kinds, missing rights, and whether the hub is reachable.
+    /// All parts of all pages. For example, the kinds, the missing rights, or whether the hub is reachable have changed.
     Everything,
     /// A policy.
     Policy(GroupResource, ObjectKey),
@@ -43,7 +43,7 @@ impl Inbox {
         self.arrived.notified().await;
     }
 
-    /// Puts changes that were taken back into the inbox, without a notification.
+    /// Returns taken changes to the inbox, without a notification.
     pub(super) fn put_back(&self, changed_parts: BTreeSet<ChangedPart>) {
         self.changed_parts.lock().extend(changed_parts);
     }

@@ -316,7 +316,7 @@ impl FleetView<'_> {
         &self.watched_kinds
     }
 
-    /// Parameters, kinds of policies and clusters that the user may not read, one line each.
+    /// One line for each missing right of the user to read parameters, a kind of policies, or ManagedClusters.
     #[must_use]
     pub fn unread(&self) -> Vec<String> {
         let refused = self.failing(|kind| kind == WatchFailureKind::Forbidden);

@@ -60,7 +60,8 @@ pub struct MatrixRow {
     pub resource: GroupResource,
     /// The policy's namespace and name.
     pub key: ObjectKey,
-    /// Whether all clusters that the policy is planned for have the current revision.
+    /// Whether all clusters that the policy is planned for have the current revision, and the policy has neither a
+    /// message nor a fault.
     pub in_sync: bool,
     /// Whether the controller has written annotations on the policy.
     pub is_annotated: bool,
@@ -78,9 +79,9 @@ pub struct Column {
     /// The cluster's name.
     pub cluster: ClusterName,
     /// Since when the hub has received no heartbeat of the cluster's agent; `None` if the cluster is available, or if
-    /// the user may not read it.
+    /// the user may not read ManagedClusters.
     pub unavailable_since: Option<Timestamp>,
-    /// The number of selected policies that are out of sync on the cluster.
+    /// The number of policies that match the query and are out of sync on the cluster.
     pub out_of_sync: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Keeps a topology of Gateways, routes and policies up to date. It starts watching when a page first
-//! requests it.
+//! Keeps a topology of Gateways, routes and policies up to date. The watches start when a page first requests the
+//! topology.
 //!
 //! ```text
 //! kinds, every ten seconds ──▶ watches ──▶ rows ──once a second──▶ objects ──▶ graph thread ◀── queries
@@ -7,7 +7,7 @@
 //!                                 ╰──── referenced kinds ◀────────────╯
 //! ```
 //!
-//! If the user may not watch a kind in all namespaces, it is watched in the selected namespace, if there is one.
+//! If the user may not watch a kind in all namespaces, the kind is watched only in the selected namespace, if any.
 
 use std::io;
 use std::sync::Arc;
@@ -239,8 +239,8 @@ impl GraphUpdater {
         }
     }
 
-    /// The sources to watch: each kind in all namespaces. A kind that the hub does not allow to be watched in all
-    /// namespaces is also watched in the selected namespace.
+    /// The sources to watch: each kind in all namespaces. If the user may not watch a kind in all namespaces, also this
+    /// kind in the selected namespace.
     fn sources(&self, tables: &Tables, kinds: &[&ServedKind]) -> WatchedSources {
         let mut wanted = WatchedSources::default();
         for kind in kinds {

@@ -173,27 +173,31 @@ fn each_policy_has_the_state_and_the_reason_of_explain() {
             let verdict = &explained.clusters[&eu];
             assert_eq!(verdict.reasons[0].code, code);
             let fleet_objects = fleet_objects(world, &unavailable);
-            let Some(there) = state_on(&fleet_objects, &eu) else {
+            let Some(cluster_state) = state_on(&fleet_objects, &eu) else {
                 // The controller has not written any work yet.
                 assert!(fleet_objects.fleet.gateways.is_empty(), "{code}: {fleet_objects:?}");
                 continue;
             };
             let is_silent = verdict.reasons.iter().any(|reason| reason.code == "AgentSilent");
             let state = if is_silent { state.map(PolicyState::on_unavailable_cluster) } else { state };
-            assert_eq!((there.state, verdict.policy_state), (state, state), "{code}: {there:?}");
             assert_eq!(
-                (there.is_merged, there.certain),
-                (is_merged, certain && !is_silent),
-                "{code}: {there:?}"
+                (cluster_state.state, verdict.policy_state),
+                (state, state),
+                "{code}: {cluster_state:?}"
             );
-            let said = there.reason.as_ref().map(|(code, _)| *code);
+            assert_eq!(
+                (cluster_state.is_merged, cluster_state.certain),
+                (is_merged, certain && !is_silent),
+                "{code}: {cluster_state:?}"
+            );
+            let reason_code = cluster_state.reason.as_ref().map(|(code, _)| *code);
             let expected = match (is_merged, is_silent) {
                 (true, true) => Some("AgentSilent"),
                 (true, false) => None,
                 (false, _) => Some(code),
             };
-            assert_eq!(said, expected, "{code}: {there:?}");
-            if let Some((_, text)) = &there.reason {
+            assert_eq!(reason_code, expected, "{code}: {cluster_state:?}");
+            if let Some((_, text)) = &cluster_state.reason {
                 let reasons = verdict.reasons.iter();
                 assert!(reasons.into_iter().any(|reason| text.starts_with(&reason.text)), "{code}: {text}");
             }
@@ -305,8 +309,8 @@ fn unreadable_kind_makes_its_gateways_uncertain() {
     let world =
         enforced.resolution("ratelimitpolicies", Resolution::UnknownVersion("the hub serves v2".to_owned()));
     let FleetObjects { fleet, unknown, .. } = fleet_objects(&world, &Unavailable::new());
-    let there = &fleet.gateways[&ObjectKey::new("shop", "web")][&ClusterName::from("eu-1")];
-    assert!(!there.certain, "{there:?}");
+    let cluster_state = &fleet.gateways[&ObjectKey::new("shop", "web")][&ClusterName::from("eu-1")];
+    assert!(!cluster_state.certain, "{cluster_state:?}");
     assert!(
         unknown.iter().any(|text| text.starts_with("policies of the kind ratelimitpolicies.kuadrant.io: ")),
         "{unknown:?}"

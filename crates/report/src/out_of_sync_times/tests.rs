@@ -83,12 +83,12 @@ fn lagging(name: &str) -> Item {
 fn clusters_that_lack_the_policy_are_missing() {
     let limits = lagging("limits");
     assert_eq!(limits.policy().unwrap().missing(), Some(vec!["us-1"]));
-    let asked = |only| {
+    let clusters_for = |only| {
         clusters_to_read(&[&limits], only).into_keys().map(|name| name.to_string()).collect::<Vec<_>>()
     };
-    assert_eq!(asked(None), ["us-1"]);
-    assert_eq!(asked(Some("us-1")), ["us-1"]);
-    assert!(asked(Some("eu-1")).is_empty());
+    assert_eq!(clusters_for(None), ["us-1"]);
+    assert_eq!(clusters_for(Some("us-1")), ["us-1"]);
+    assert!(clusters_for(Some("eu-1")).is_empty());
     assert_eq!(limits.json()["missing"], json!(["us-1"]));
     assert_eq!(limits.on("us-1").unwrap().json()["missing"], json!(["us-1"]));
     assert_eq!(limits.on("eu-1").unwrap().json()["missing"], json!([]));

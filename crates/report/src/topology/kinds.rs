@@ -26,7 +26,7 @@ pub(crate) struct TopologyKinds {
     /// The kinds that are always read: the parents of routes, routes, and policies.
     pub(crate) always: Vec<ServedKind>,
     /// On a spoke: kinds that may be policies although their definition lacks GEP-713's label, such as Kuadrant's
-    /// extensions. Only the hub's copies of them are read.
+    /// extensions. Only copies from the hub are read of these kinds.
     pub(crate) of_copies: Vec<ServedKind>,
     /// The kinds of backends, which are read only if a route refers to one. The array has the order of
     /// [`BackendKind::ALL`]. An item is `None` if the cluster does not serve the kind.
@@ -36,7 +36,7 @@ pub(crate) struct TopologyKinds {
     unserved: BTreeSet<Kind>,
     /// For each kind of policies: the kind, its plural, and whether its policies are direct (GEP-713).
     definitions: Vec<(Kind, String, bool)>,
-    /// How policies of a kind are merged.
+    /// The merge settings in the parameters, each with its kind of policies.
     merges: Vec<(GroupResource, Merge)>,
     /// Errors in the parameters.
     faults: Vec<String>,
@@ -138,7 +138,7 @@ impl TopologyKinds {
 
     /// Whether `other` has the same kinds, settings and errors.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let said = |kinds: &Self| {
+        let errors = |kinds: &Self| {
             (
                 kinds.faults.clone(),
                 kinds.unread.clone(),
@@ -151,7 +151,7 @@ impl TopologyKinds {
             && self.unserved == other.unserved
             && self.definitions == other.definitions
             && self.merges == other.merges
-            && said(self) == said(other)
+            && errors(self) == errors(other)
     }
 
     /// The kinds and their settings, without any object.
@@ -199,8 +199,8 @@ async fn labels(hub: &HubClient) -> Result<BTreeMap<String, String>, HubError> {
 }
 
 /// Whether a kind without GEP-713's label may be a kind of policies: it is namespaced, and its name ends in `Policy`.
-/// Its group must be one of `groups`, whose kinds have that label, or a subgroup of these, such as
-/// `extensions.kuadrant.io` of `kuadrant.io`.
+/// The kind's group must be one of `groups`, which contain kinds with that label, or a subgroup of one of them. For
+/// example, `extensions.kuadrant.io` is a subgroup of `kuadrant.io`.
 fn may_be_copied(kind: &ServedKind, groups: &BTreeSet<&str>) -> bool {
     let group = &*kind.gvr.kind.group;
     let belongs = |to: &&str| group == *to || group.strip_suffix(*to).is_some_and(|rest| rest.ends_with('.'));

@@ -11,7 +11,7 @@ use policy_sync_topology::locator::{
 use policy_sync_topology::objects::{self, GRANT, NAMESPACE};
 use policy_sync_topology::rows::Shared;
 
-/// The kinds that a graph has its own node types for.
+/// The kinds that have their own node types in a graph.
 const KINDS: [KindRef<'static>; 14] = [
     GATEWAY_CLASS,
     GATEWAY,

@@ -64,7 +64,7 @@ fn change_affects_the_gateways_that_the_object_attaches_to() {
         put(&mirror, object("RateLimitPolicy", "a", &target("HTTPRoute", "cart"))),
         "infra/web,shop/web"
     );
-    // This includes the Gateway that the route was attached to before.
+    // The affected Gateways include those that the route was attached to before.
     assert_eq!(put(&mirror, route(json!([{"name": "other"}]))), "infra/web,shop/other,shop/web");
     assert_eq!(
         put(&mirror, object("RateLimitPolicy", "a", &target("Gateway", "web"))),

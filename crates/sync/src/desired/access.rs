@@ -18,14 +18,14 @@ use policy_sync_api::names::{ClusterName, GroupResource, WorkName};
 /// Plans the access work of `cluster`.
 #[must_use]
 pub fn plan(view: View<'_>, cluster: &ClusterName) -> WorksPlan {
-    let carried = view.carried(cluster);
+    let kinds_in_works = view.kinds_in_works(cluster);
     let name = Some(WorkName::access(view.controller()));
-    if carried.is_empty() {
+    if kinds_in_works.is_empty() {
         return WorksPlan { name, ..WorksPlan::default() };
     }
-    let grants = keeps_grants(view, cluster, &carried).then(GroupResource::reference_grants);
+    let grants = keeps_grants(view, cluster, &kinds_in_works).then(GroupResource::reference_grants);
     let kinds: BTreeSet<GroupResource> =
-        carried.into_iter().chain([GroupResource::gateways()]).chain(grants).collect();
+        kinds_in_works.into_iter().chain([GroupResource::gateways()]).chain(grants).collect();
     let work: PlannedWork = work::access(view.controller(), schema(view), kinds);
     WorksPlan {
         name,
@@ -35,11 +35,11 @@ pub fn plan(view: View<'_>, cluster: &ClusterName) -> WorksPlan {
 }
 
 /// Whether the agent has permission for ReferenceGrants and may still need it.
-fn keeps_grants(view: View<'_>, cluster: &ClusterName, carried: &BTreeSet<PolicyKind>) -> bool {
+fn keeps_grants(view: View<'_>, cluster: &ClusterName, kinds_in_works: &BTreeSet<PolicyKind>) -> bool {
     let access = view.work(&WorkName::access(view.controller()), cluster);
     let granted = access.is_some_and(|work| match &work.purpose {
         Purpose::Access(kinds) => kinds.contains(&GroupResource::reference_grants()),
         _ => false,
     });
-    granted && carried.contains(&GroupResource::gateways())
+    granted && kinds_in_works.contains(&GroupResource::gateways())
 }

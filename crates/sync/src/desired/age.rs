@@ -1,9 +1,10 @@
 //! Orders the creation of copies of policies. On each cluster, copies with the same target are created in the order of
 //! the policies on the hub.
 //!
-//! Kuadrant decides by creation time, then by name, which of several policies of one kind and target takes precedence.
-//! On a cluster it compares the creation times of the copies, in whole seconds. So policies are divided into runs, in
-//! which the names ascend. The copies of a run are created in a later second than the copies of all previous runs:
+//! If several policies of one kind have the same target, Kuadrant decides by creation time, then by name, which policy
+//! takes precedence. On a cluster, Kuadrant compares the creation times of the copies, in whole seconds. Therefore
+//! policies are divided into runs, in which the names ascend. The copies of a run are created in a later second than
+//! the copies of all previous runs:
 //!
 //! ```text
 //! policies, the oldest first:   b d │ a c │ b2      │ separates runs, in which names ascend
@@ -12,10 +13,10 @@
 //!
 //! The copies of a run may be created in the same second, because the order of their names is that of the hub.
 //!
-//! Only the creation of a work waits, never an update. The creation waits for the oldest *unfinished* copy. A copy that
-//! is expected is unfinished until the second in which it is created has passed. The wait ends if this process has
-//! observed no progress for `policyWaitSeconds` ([`Waits`]). The runs of all younger policies wait for the same copy,
-//! so that their waits end together. [`Problem::OutOfOrder`] reports copies in another order.
+//! Only the creation of a work waits, never an update. The creation waits for the oldest *unfinished* copy: a copy that
+//! will be created, or that was created within the present second. The wait ends if this process has observed no
+//! progress for `policyWaitSeconds` ([`Waits`]). The runs of all younger policies wait for the same copy, so that their
+//! waits end together. [`Problem::OutOfOrder`] reports copies that were created in another order.
 //!
 //! [`Waits`]: crate::Waits
 
@@ -84,7 +85,7 @@ pub(super) struct Unfinished {
     /// The end of the maximum wait.
     pub(super) limit: Moment,
     /// When to check again.
-    again: Moment,
+    recheck_at: Moment,
 }
 
 /// Delays the creation of works of the policy `origin` on clusters where copies of older policies with the same target
@@ -97,9 +98,9 @@ pub(super) fn wait(view: View<'_>, origin: &Origin, plan: &mut WorksPlan) {
             continue;
         }
         let Some(found) = ages.unfinished(origin, &cluster) else { continue };
-        let Unfinished { policy, wait, limit, again } = found;
+        let Unfinished { policy, wait, limit, recheck_at } = found;
         if limit > view.now {
-            plan.recheck = Moment::earliest(plan.recheck, Some(again));
+            plan.recheck = Moment::earliest(plan.recheck, Some(recheck_at));
             defer(plan, &cluster, WaitReason::Older(policy));
         }
         plan.waits.insert(cluster, wait);
@@ -131,14 +132,14 @@ impl<'v> OlderPolicyCache<'v> {
         let policy = policy.object().clone();
         // The copy may be created in the last second of the wait, and must then exist for another second.
         let limit = wait.since.after(longest).after(SECOND);
-        let again = Moment::earliest(until, Some(limit)).unwrap_or(limit);
-        Some(Unfinished { policy, wait, limit, again })
+        let recheck_at = Moment::earliest(until, Some(limit)).unwrap_or(limit);
+        Some(Unfinished { policy, wait, limit, recheck_at })
     }
 }
 
-/// The wait of the work of `origin` on `cluster` for the policy `older` at `age_key`. A new wait begins only after
-/// progress: the work of `older` was created, or the cluster created the copy that the previous wait was for. Otherwise
-/// the waits for several missing copies would add up.
+/// The wait of the work of `origin` on `cluster` for the policy `older`, which has the position `age_key`. A new wait
+/// begins only after progress: the work of `older` was created, or the cluster created the copy that the previous wait
+/// was for. If each missing copy began a new wait, the waits would add up.
 fn next_wait(
     view: View<'_>,
     origin: &Origin,
@@ -236,7 +237,8 @@ impl Older {
         if !work.gateways.contains(&self.gateway.name) {
             return Copy::Absent;
         }
-        // Times on the hub are whole seconds. Without this extra second, a wait could be up to a second too short.
+        // The hub rounds times down to whole seconds. Without an extra second, the wait could be up to a second too
+        // short.
         let for_a_while = |since: Moment| {
             let until = since.min(view.now).after(self.wait).after(SECOND);
             if until > view.now { Copy::Unfinished { until: Some(until) } } else { Copy::Absent }
@@ -279,7 +281,7 @@ pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
             continue;
         }
         let own_copies = copies(view, origin, target);
-        let mut look = |neighbors: &mut dyn Iterator<Item = &AgeKey>, wrong: Ordering| {
+        let mut search = |neighbors: &mut dyn Iterator<Item = &AgeKey>, wrong: Ordering| {
             let mut own_copies = own_copies.clone();
             for (_, name) in neighbors.take(NEIGHBOR_SEARCH_LIMIT) {
                 if own_copies.is_empty() || left == 0 {
@@ -295,8 +297,8 @@ pub(super) fn out_of_order(view: View<'_>, origin: &Origin) -> Vec<Problem> {
                 }
             }
         };
-        look(&mut order.older(&own), Ordering::Greater);
-        look(&mut order.younger(&own), Ordering::Less);
+        search(&mut order.older(&own), Ordering::Greater);
+        search(&mut order.younger(&own), Ordering::Less);
     }
     let problem = |((name, is_older), clusters): ((Arc<str>, bool), BTreeSet<&ClusterName>)| {
         let other = beside(origin, name).object().clone();
@@ -355,13 +357,13 @@ pub(crate) fn neighbors(
         |neighbor: &Origin| view.work_of(neighbor, cluster).is_some_and(|work| work.copied.is_some());
     let mut found = BTreeSet::new();
     for (_, order) in view.same_target(origin.kind(), &origin.object().namespace, &policy.targets) {
-        let mut look = |neighbors: &mut dyn Iterator<Item = &AgeKey>| {
+        let mut search = |neighbors: &mut dyn Iterator<Item = &AgeKey>| {
             let mut neighbors =
                 neighbors.take(NEIGHBOR_SEARCH_LIMIT).map(|(_, name)| beside(origin, name.clone()));
             found.extend(neighbors.find(&is_copied));
         };
-        look(&mut order.older(&own));
-        look(&mut order.younger(&own));
+        search(&mut order.older(&own));
+        search(&mut order.younger(&own));
     }
     found
 }

@@ -47,8 +47,8 @@ pub fn of_kind(view: View<'_>, kind: &PolicyKind) -> KindEligibility {
     resolved(view, gvr.clone())
 }
 
-/// The versions in which classes list `kind`, each with the oldest class that lists it. Sorted by the age of that
-/// class, the oldest first, then by its name.
+/// The versions in which classes list `kind`, each with the oldest class that lists the version. The versions are
+/// sorted by the age of this class, the oldest first, then by its name.
 #[must_use]
 pub fn versions<'v>(view: View<'v>, kind: &PolicyKind) -> Vec<(GroupVersionResource, &'v ObjectKey)> {
     let mut versions: Vec<(GroupVersionResource, &ObjectKey)> = Vec::new();
@@ -119,9 +119,9 @@ pub fn conflict(view: View<'_>, gvr: &GroupVersionResource) -> Option<Problem> {
     })
 }
 
-/// [`Problem::ClassGone`] if a Gateway of this controller names a missing class that may be created again. Only classes
-/// count whose parameters this process has never read. Such a class may have been deleted just before this process
-/// started.
+/// [`Problem::ClassGone`] if a Gateway of this controller names a missing class that may be created again. Classes
+/// whose parameters this process has read are ignored: [`View::listing`] includes them. The remaining classes may have
+/// been deleted just before this process started.
 fn missing(view: View<'_>) -> Option<Problem> {
     let known =
         |class: &str| view.deleted_classes().any(|(key, _, params)| *key.name == *class && params.is_some());
@@ -254,7 +254,7 @@ pub fn of_target(view: View<'_>, key: &ObjectKey, kind: &PolicyKind) -> GatewayE
         GatewayEligibility::Ours(params) => {
             let listed = params.listed(Role::Policy).filter(|gvr| gvr.kind == *kind);
             let conflicts = listed.map(|gvr| conflict(view, &gvr));
-            // If the class lists several versions, one synced version is enough.
+            // If the class lists several versions of the kind, it suffices that one of them is the synced version.
             let conflicts: Option<Vec<Problem>> = conflicts.collect();
             match conflicts.map(|problems| problems.into_iter().next()) {
                 None => GatewayEligibility::Ours(params),

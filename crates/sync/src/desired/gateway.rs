@@ -96,6 +96,6 @@ fn work(
         copy_of: CopyOf::Gateway,
         schema: schema(view),
     };
-    let work = template.carry(copy, companions, &[&key.name], feedback, params.conflicts)?;
+    let work = template.build(copy, companions, &[&key.name], feedback, params.conflicts)?;
     Ok((work, problems))
 }

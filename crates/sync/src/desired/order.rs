@@ -91,8 +91,8 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
     }
     let wait = Duration::from_secs(params.policy_wait_seconds.into());
     let (policies, unlisted) = policies(view, settings, key, &params);
-    // After a start, all kinds are listed within moments. A kind that fails to be listed delays only Gateways that
-    // may have policies of it.
+    // Shortly after a start, the Gateway waits until the kinds of its policies are listed. A kind whose list fails is
+    // handled below, like a policy that is not applied.
     let started = view.synced(&WORKS.all()).unwrap_or_default().after(wait);
     let unread = unlisted.iter().find(|kind| !is_failing(view, kind) && started > view.now);
     if let Some(kind) = unread {
@@ -129,8 +129,8 @@ pub(super) fn wait(view: View<'_>, settings: &Settings, key: &ObjectKey, plan: &
 /// The clusters where a planned work does not exist, or is being deleted.
 pub(super) fn missing(view: View<'_>, plan: &WorksPlan) -> Vec<ClusterName> {
     let comes = |(cluster, outcome): (&ClusterName, &Outcome)| {
-        let there = view.work(&outcome.work()?.name, cluster).filter(|work| work.deleting.is_none());
-        there.is_none().then(|| cluster.clone())
+        let existing = view.work(&outcome.work()?.name, cluster).filter(|work| work.deleting.is_none());
+        existing.is_none().then(|| cluster.clone())
     };
     plan.outcomes.iter().filter_map(comes).collect()
 }
@@ -249,9 +249,9 @@ pub(super) fn unbuilt_copies(
 ) -> Vec<ahead::PolicyCopies> {
     let GatewayEligibility::Ours(params) = of_gateway(view, key) else { return Vec::new() };
     let gateway = Origin::Gateway(key.clone());
-    let is_there =
+    let has_work =
         |cluster: &ClusterName| view.work_of(&gateway, cluster).is_some_and(|work| work.deleting.is_none());
-    if placed(view, key).clusters.iter().all(is_there) {
+    if placed(view, key).clusters.iter().all(has_work) {
         return Vec::new();
     }
     let kinds = params.listed(Role::Policy).map(|gvr| gvr.kind);
@@ -279,8 +279,8 @@ fn policies_in_namespace<'v>(
     beside.map(|(object, policy)| (origin(object), policy)).collect()
 }
 
-/// The policies of the Gateway `key` with their planned states, and the kinds that are not listed. A kind that cannot
-/// be synced has no policies.
+/// The policies of the Gateway `key` with their planned states, and the kinds that are not listed. Kinds that cannot be
+/// synced are left out, because the Gateway does not wait for their policies.
 fn policies(
     view: View<'_>,
     settings: &Settings,

@@ -63,7 +63,9 @@ pub(crate) fn gateways(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
 
 /// The Gateways in other namespaces that the policy `origin` refers to.
 pub(crate) fn foreign(view: View<'_>, origin: &Origin) -> BTreeSet<ObjectKey> {
-    targets_of(view, origin).map(|targets| targets.elsewhere().cloned().collect()).unwrap_or_default()
+    targets_of(view, origin)
+        .map(|targets| targets.in_other_namespaces().cloned().collect())
+        .unwrap_or_default()
 }
 
 fn targets_of(view: View<'_>, origin: &Origin) -> Option<Arc<Targets>> {
@@ -75,7 +77,7 @@ fn name(view: View<'_>, origin: &Origin, info: &KindInfo) -> WorkName {
 }
 
 /// Plans an object that cannot be read, from the annotations of its existing works. `role` is the role of the object's
-/// kind, if known. Otherwise each work shows the role.
+/// kind. If the role is unknown, it is taken from each work.
 ///
 /// The annotations of a policy's work name the Gateways of the policy. The work is kept if one of these Gateways may
 /// still be on the cluster. The Placement of a resource is unknown, so all its works are kept. A spoke can forge the
@@ -307,8 +309,8 @@ impl Planner<'_> {
         }
     }
 
-    /// If the Gateways of the policy leave a cluster, the policy is removed after them. If the policy's own selector
-    /// excludes the cluster, the policy is removed at once.
+    /// The Gateways of the policy, with the clusters from which the policy is removed after these Gateways. Clusters
+    /// that the policy's own selector excludes are left out, because the policy is removed from them at once.
     fn followed_gateways(
         &self,
         outcomes: &BTreeMap<ClusterName, Outcome>,

@@ -22,7 +22,7 @@ use policy_sync_api::shrink::take;
 
 /// The number of rounds in which kept replicas reduce the share of a cluster. Further rounds ignore them.
 const MAX_ROUNDS: usize = 1_000;
-/// The key for all clusters that are not named.
+/// The key in the preferences for all clusters that the preferences do not name.
 const ANY: &str = "*";
 
 /// The number of replicas for each cluster.
@@ -77,7 +77,7 @@ struct Preference {
 pub struct Split {
     /// The replicas of each cluster.
     pub shares: Shares,
-    /// The number of replicas that no cluster gets, because each has its maximum.
+    /// The number of replicas that no cluster gets, because each cluster has its maximum.
     pub left_out: u64,
 }
 

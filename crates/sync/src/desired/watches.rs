@@ -1,8 +1,8 @@
-//! Plans the watches in addition to those of the [`NEEDED`](crate::kinds::NEEDED) kinds. These are the ConfigMaps of
-//! all classes of this controller, and every kind that these classes list, in the synced version. A kind that is no
-//! longer listed is watched until this controller's annotations are removed from its objects. The watches of a recently
-//! deleted class continue, because the class may be created again. Secrets and ReferenceGrants are watched only while
-//! one of these classes copies TLS Secrets.
+//! Plans the watches of all kinds except the [`NEEDED`](crate::kinds::NEEDED) kinds, which are always watched. The plan
+//! contains the ConfigMaps of all classes of this controller, and every kind that these classes list, in the synced
+//! version. A kind that is no longer listed is watched until this controller's annotations are removed from its
+//! objects. The watches of a recently deleted class continue, because the class may be created again. Secrets and
+//! ReferenceGrants are watched only while one of these classes copies TLS Secrets.
 
 use std::collections::BTreeSet;
 
@@ -13,8 +13,7 @@ use policy_sync_api::names::GroupVersionResource;
 use policy_sync_api::params::{Role, TlsSecrets};
 use policy_sync_mirror::WatchedSources;
 
-/// Plans the watches. Kinds that the last valid parameters of a class list are watched while its parameters are
-/// invalid.
+/// Plans the watches. While the parameters of a class are invalid, the kinds in its last valid parameters are watched.
 #[must_use]
 pub fn plan(view: View<'_>) -> WatchedSources {
     let mut wanted = WatchedSources::new();
@@ -49,8 +48,8 @@ pub fn plan(view: View<'_>) -> WatchedSources {
     wanted
 }
 
-/// The versions in which classes list watched kinds, except the watched versions. Each has the role of its kind.
-/// Discovery still has to check whether these versions could be synced.
+/// For each watched kind, the versions that classes list but that are not watched. Each version has the role of its
+/// kind. Discovery checks whether these versions could be synced.
 #[must_use]
 pub fn others(view: View<'_>) -> BTreeSet<(Role, GroupVersionResource)> {
     let wanted = plan(view);

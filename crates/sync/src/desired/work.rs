@@ -189,13 +189,13 @@ pub(super) struct WorkTemplate<'a> {
 }
 
 impl WorkTemplate<'_> {
-    /// Builds the work that carries `copy` and `companions` for the hub Gateways `gateways`, with the rules
+    /// Builds the work that contains `copy` and `companions` for the hub Gateways `gateways`, with the rules
     /// `feedback` for the copy.
     ///
     /// # Errors
     ///
     /// [`Problem::TooLarge`].
-    pub(super) fn carry(
+    pub(super) fn build(
         &self,
         copy: Copy,
         companions: Vec<Companion>,

@@ -26,7 +26,7 @@ pub enum Verb {
 impl Verb {
     /// The name of the verb.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Change => "change",
@@ -103,7 +103,7 @@ impl Change {
     /// The heading, such as `create ManifestWork eu-1/…`.
     #[must_use]
     pub fn heading(&self) -> String {
-        let heading = format!("{} {} {}", self.verb.word(), self.kind, self.key);
+        let heading = format!("{} {} {}", self.verb.as_str(), self.kind, self.key);
         match &self.waits {
             None => heading,
             Some(waits) => format!("{heading} ({waits})"),

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Severity {
     /// An input is invalid, or an object is frozen because of an invalid input.
     Error,
-    /// A request of the user is not carried out.
+    /// An input is incomplete, or a part of it has no effect.
     Warning,
     /// A hint that requires no action.
     Note,

@@ -55,10 +55,10 @@ pub fn plan(mut hub: HubSnapshot, settings: &Settings, now: Moment) -> Result<Pl
     let (mut changes, mut diagnostics) = parts::classes(&hub, now);
     let (actions, more) = works::works(&hub, settings, now);
     diagnostics.extend(more);
-    let mut works = hub.carry_out(actions)?;
+    let mut works = hub.apply(actions)?;
     hub.mirror.list(&WORKS.all(), hub.works.values(), now);
     let access = works::access_works(&hub, now);
-    works.extend(hub.carry_out(access)?);
+    works.extend(hub.apply(access)?);
     works.sort_by(|left, right| left.key.cmp(&right.key));
     changes.extend(works);
     let (folds, more) = parts::folds(&hub, settings, now);

@@ -165,8 +165,8 @@ pub(super) fn folds(hub: &HubSnapshot, settings: &Settings, now: Moment) -> Plan
     (changes, diagnostics)
 }
 
-/// Whether this controller wins even if all other controllers in the contest have works. A dry run does not read the
-/// works of other controllers.
+/// Whether this controller wins the [`Contest`] even if all other controllers have works for the object. A dry run does
+/// not read the works of other controllers.
 fn is_ours(view: View<'_>, contest: &Contest) -> bool {
     contest.is_won_anyway(&view.controller().hub_field_manager())
 }

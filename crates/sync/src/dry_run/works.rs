@@ -41,8 +41,8 @@ pub(super) fn works(
         } else {
             let plan = plan_works(unsettled, settings, origin);
             let diff = diff::works(unsettled, origin, &plan);
-            // In this view, no wait for other works has ended. Creates that are delayed only by such a wait count as
-            // immediate, because they do not wait for a Placement.
+            // In the view `unsettled`, no wait for other works has ended. Creates that wait only for other works count
+            // as immediate, because they do not wait for a Placement.
             let deferred = deferred(unsettled, &plan).map(|deferred| result(&deferred.action));
             diff.actions.iter().map(result).chain(deferred).collect()
         };
@@ -52,7 +52,7 @@ pub(super) fn works(
             });
             DelayedAction { action, waits }
         }));
-        actions.extend(again(view, origin, &plan));
+        actions.extend(recreated(view, origin, &plan));
         actions.extend(deferred(view, &plan));
     });
     (actions, diagnostics)
@@ -68,7 +68,7 @@ fn result(action: &WorkAction) -> (ClusterName, WorkName, Option<Content>) {
 }
 
 /// The creates of planned works whose predecessors are still being deleted.
-fn again<'p>(
+fn recreated<'p>(
     view: View<'p>,
     origin: &'p Origin,
     plan: &'p WorksPlan,
@@ -76,8 +76,8 @@ fn again<'p>(
     plan.outcomes.iter().filter_map(move |(cluster, outcome)| {
         let work = outcome.work()?;
         let hub = view.work(&work.name, cluster)?;
-        let going = hub.deleting.is_some() && hub.origin().is_some_and(|hub| **hub == *origin);
-        going.then(|| DelayedAction {
+        let is_deleting = hub.deleting.is_some() && hub.origin().is_some_and(|hub| **hub == *origin);
+        is_deleting.then(|| DelayedAction {
             action: WorkAction::Create { cluster: cluster.clone(), work: work.clone() },
             waits: Some("once the deletion of the existing work completes".to_owned()),
         })
@@ -143,7 +143,7 @@ pub(super) fn access_works(hub: &HubSnapshot, now: Moment) -> Vec<DelayedAction>
 impl HubSnapshot {
     /// Applies `actions` to the works of the snapshot, and returns the changes. Works that would be created later are
     /// not added.
-    pub(super) fn carry_out(&mut self, actions: Vec<DelayedAction>) -> Result<Vec<Change>, PlanError> {
+    pub(super) fn apply(&mut self, actions: Vec<DelayedAction>) -> Result<Vec<Change>, PlanError> {
         let mut changes = Vec::new();
         for DelayedAction { action, waits } in actions {
             let place = (action.cluster().clone(), action.name().clone());

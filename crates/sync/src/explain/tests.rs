@@ -258,12 +258,13 @@ fn frozen_policy_names_the_problem() {
 #[test]
 fn invalid_parameters_name_their_config_map_and_key() {
     let world = world().params("multi", "nonsense");
-    let said = why(&world, "eu-1");
+    let reasons = why(&world, "eu-1");
     assert!(
-        said[0].starts_with("Frozen: ") && said[0].contains("GatewayClass multi has invalid parameters"),
-        "{said:?}"
+        reasons[0].starts_with("Frozen: ")
+            && reasons[0].contains("GatewayClass multi has invalid parameters"),
+        "{reasons:?}"
     );
-    assert!(said[0].ends_with(&format!("[{PARAMS}]")), "{said:?}");
+    assert!(reasons[0].ends_with(&format!("[{PARAMS}]")), "{reasons:?}");
 }
 
 #[test]
@@ -276,10 +277,10 @@ fn version_conflict_names_all_config_maps() {
         .with(created("zwei", "2026-01-01T00:00:00Z"))
         .with(created("multi", "2026-01-02T00:00:00Z"));
     world.resolve("v2", "ratelimitpolicies", resolved("RateLimitPolicy"));
-    let said = why(&world, "eu-1");
+    let reasons = why(&world, "eu-1");
     assert!(
-        said[0].ends_with("[ConfigMap params/multi key params | ConfigMap params/zwei key params]"),
-        "{said:?}"
+        reasons[0].ends_with("[ConfigMap params/multi key params | ConfigMap params/zwei key params]"),
+        "{reasons:?}"
     );
 }
 
@@ -287,8 +288,11 @@ fn version_conflict_names_all_config_maps() {
 fn problems_name_an_object_to_change() {
     let reserved = crate::Settings { reserved_namespaces: vec!["*".into()], ..Default::default() };
     let world = World { settings: reserved, ..world() };
-    let said = why(&world, "eu-1");
-    assert!(said[0].contains("[Namespace shop | the controller's --downstream-namespace-prefix"), "{said:?}");
+    let reasons = why(&world, "eu-1");
+    assert!(
+        reasons[0].contains("[Namespace shop | the controller's --downstream-namespace-prefix"),
+        "{reasons:?}"
+    );
     let odd = crate::explain::tests::world().with(policy("limits").spec("targetRefs", 1.into()));
     assert!(stops(&odd)[0].ends_with("[RateLimitPolicy shop/limits spec.targetRefs]"), "{:?}", stops(&odd));
     assert!(why(&odd, "eu-1")[0].ends_with("[RateLimitPolicy shop/limits spec.targetRefs]"));
@@ -297,8 +301,8 @@ fn problems_name_an_object_to_change() {
 #[test]
 fn leaving_policy_is_explained() {
     let world = world().written().with(policy("limits").targets("nothing"));
-    let said: Vec<&str> = verdict(&world, "eu-1").reasons.iter().map(|reason| reason.code).collect();
-    assert_eq!(said, ["NoGateway", "Leaving"]);
+    let reasons: Vec<&str> = verdict(&world, "eu-1").reasons.iter().map(|reason| reason.code).collect();
+    assert_eq!(reasons, ["NoGateway", "Leaving"]);
     let world = world.terminating(&policy_origin("limits"), "eu-1");
     let eu = verdict(&world, "eu-1");
     assert_eq!(eu.reasons[1].text, "its agent has not finished removing it");

@@ -2,14 +2,14 @@
 //! CEL makes the spoke's agent encode the ancestors in the message of one condition.
 //!
 //! ```text
-//! policy-sync/1 ⟨revision⟩⟨generation⟩⟨said⟩⟨words⟩
-//! said        of each ancestor:        ⟨⟨gateway⟩⟨section⟩⟨controller⟩⟨conditions⟩⟩
+//! policy-sync/1 ⟨revision⟩⟨generation⟩⟨ancestors⟩⟨messages⟩
+//! ancestors   of each ancestor:        ⟨⟨gateway⟩⟨section⟩⟨controller⟩⟨conditions⟩⟩
 //! conditions  of each of its four:     ⟨⟨type⟩⟨status⟩⟨observedGeneration⟩⟨reason⟩⟩
-//! words       of each condition above: ⟨message⟩
+//! messages    of each condition above: ⟨message⟩
 //! ```
 //!
 //! Each ⟨text⟩ is preceded by its length in characters: `5:hello`. Only the length decides where a text of the spoke
-//! ends, so none of its content can be mistaken for another ancestor or condition. The messages come last because the
+//! ends, so no part of a text can be mistaken for another ancestor or condition. The messages come last because the
 //! agent cuts a message that is too long: the cut then affects only text for people. If the cut affects more than the
 //! messages, the report counts as unreadable.
 
@@ -137,18 +137,18 @@ impl ReportedAncestors {
         while !ancestors.0.is_empty() {
             read_ancestor(ancestors.next()?, &mut conditions, budget)?;
         }
-        let words = if cut { texts.next_or_truncated()? } else { texts.next()? };
+        let messages = if cut { texts.next_or_truncated()? } else { texts.next()? };
         texts.0.is_empty().then_some(())?;
-        let mut words = LengthPrefixed(words);
+        let mut messages = LengthPrefixed(messages);
         for AncestorCondition { condition, .. } in &mut conditions {
-            let message = match words.next() {
+            let message = match messages.next() {
                 Some(message) => budget.text(message, TEXT_LIMIT),
                 None if cut => "…".into(),
                 None => return None,
             };
             condition.message = (!message.is_empty()).then_some(message);
         }
-        (cut || words.0.is_empty()).then_some(Self { revision, generation, conditions })
+        (cut || messages.0.is_empty()).then_some(Self { revision, generation, conditions })
     }
 }
 

@@ -4,7 +4,7 @@ use policy_sync_api::text::truncate_bytes;
 
 /// The maximum number of bytes of all kept texts in the report of one work.
 const LIMIT: usize = 16 * 1024;
-/// The size of the mark for cut texts. With less space left, a text is dropped instead of cut.
+/// The size of the mark at the end of a cut text. If less space is left, a text is dropped instead of cut.
 const TRUNCATION_MARK_BYTES: usize = 3;
 
 /// The remaining budget in bytes. Texts use it in the order in which they arrive.

@@ -67,8 +67,8 @@ impl ReportedGateway {
         }
     }
 
-    /// The listener `name`; `None` if the name is invalid or the report has no space for another listener. The values
-    /// of a listener arrive together.
+    /// The listener `name`; `None` if the name is invalid or the report has no space for another listener. The search
+    /// begins at the end, because the values of a listener arrive together.
     fn listener_mut(&mut self, name: &str, budget: &mut TextBudget) -> Option<&mut ReportedListener> {
         let known = self.listeners.iter().rposition(|listener| &*listener.name == name);
         if known.is_none() {

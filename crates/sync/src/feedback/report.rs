@@ -1,10 +1,10 @@
 //! Reads the report of a spoke's agent from the status of a work.
 //!
 //! An agent may write anything, in any amount that fits into an object, so the report is limited. It has at most 16 KiB
-//! of text, in the order of arrival ([`TextBudget`]), and 64 values of configured `statusFields`. Texts for people that
-//! exceed the space are cut; other values are dropped and recorded by name. The number of all other values is limited,
-//! too. A copy has four conditions. A Gateway has at most as many addresses, listeners, route kinds and listener
-//! conditions as its status can hold.
+//! of text, in the order of arrival ([`TextBudget`]), and 64 values of configured `statusFields`. Messages that exceed
+//! the space are cut. Values of `statusFields` that exceed the space are dropped and recorded by name. The number of
+//! built-in values is limited, too. A copy has four conditions. A Gateway has at most as many addresses, listeners,
+//! route kinds and listener conditions as its status can hold.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -208,7 +208,7 @@ fn field(value: &FieldValue) -> Option<Box<str>> {
 ///
 /// A path without a match yields no value, which is not an error. A value that the agent cannot send is missing in the
 /// same way. The agent cannot send JSON of more than 1,024 bytes. Without the feature gate `RawFeedbackJsonString`, it
-/// cannot send lists, objects and fractions. Only the message of one condition shows whether a value is absent or could
+/// cannot send lists, objects or fractions. Only the message of one condition shows whether a value is absent or could
 /// not be sent. This function recognizes the messages of all known agent versions. If a later version words its
 /// messages differently, the value counts as absent.
 fn is_dropped_by_agent(conditions: &[Condition], value: &str) -> bool {

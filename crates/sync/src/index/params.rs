@@ -1,4 +1,4 @@
-//! The parameters of this controller's classes: the current ones, and the last valid ones.
+//! The current and the last valid parameters of this controller's classes.
 
 use std::sync::Arc;
 

@@ -30,7 +30,7 @@ impl Index {
             return self.unplaced.forget(key);
         };
         let moment = work.unplaced;
-        // If the time is the same, such as after a report of the agent, the record stays the same.
+        // If this time has not changed, the record stays the same. Reports of the agent, for example, do not change it.
         if before == Some(moment) {
             return;
         }

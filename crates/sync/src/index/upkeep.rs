@@ -72,7 +72,7 @@ impl policy_sync_mirror::Index for Index {
             let name = ClusterName(key.name.clone());
             let after = tables.get(&CLUSTERS, key);
             if after.is_none()
-                && let Some(before) = before.filter(|_| self.carried.contains_key(&name))
+                && let Some(before) = before.filter(|_| self.kinds_in_works.contains_key(&name))
             {
                 self.last_labels.insert(name.clone(), before.labels.clone());
             }

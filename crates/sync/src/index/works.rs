@@ -107,12 +107,12 @@ impl Index {
 
     /// Adds one to the count of works in `cluster` that contain `kind`, or subtracts one.
     fn count_kind(&mut self, cluster: &ClusterName, kind: &PolicyKind, more: bool) {
-        let carried = self.carried.entry(cluster.clone()).or_default();
-        let count = carried.entry(kind.clone()).or_default();
+        let kinds = self.kinds_in_works.entry(cluster.clone()).or_default();
+        let count = kinds.entry(kind.clone()).or_default();
         *count = if more { *count + 1 } else { count.saturating_sub(1) };
-        carried.retain(|_, count| *count > 0);
-        if carried.is_empty() {
-            self.carried.remove(cluster);
+        kinds.retain(|_, count| *count > 0);
+        if kinds.is_empty() {
+            self.kinds_in_works.remove(cluster);
             self.last_labels.remove(cluster);
         }
     }

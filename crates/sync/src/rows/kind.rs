@@ -186,7 +186,7 @@ fn is_of_ocm(group: &str) -> bool {
 ///
 /// # Errors
 ///
-/// The resolution that explains why it cannot be synced.
+/// The resolution that explains why the kind cannot be synced.
 pub fn check(
     definition: &CustomResourceDefinitionSpec,
     gvr: &GroupVersionResource,
@@ -256,7 +256,7 @@ pub fn is_direct(definition: &CustomResourceDefinition) -> bool {
 ///
 /// The resolution of a kind that cannot be synced.
 pub fn discovered(found: Result<APIResource, Vec<String>>) -> Result<KindInfo, Resolution> {
-    // Objects remain if only a version is removed.
+    // If the hub serves another version, the objects still exist.
     let found = found.map_err(|versions| match versions.is_empty() {
         true => Resolution::Gone,
         false => Resolution::UnknownVersion(format!("the hub serves {}", versions.join(", "))),

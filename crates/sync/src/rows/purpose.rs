@@ -15,7 +15,7 @@ use policy_sync_api::work::ManifestWorkSpec;
 pub enum Purpose {
     /// The work holds the copy of a Gateway, a policy or a resource.
     Copy(Arc<Origin>),
-    /// The work grants the agent access to the kinds that the other works in its cluster carry.
+    /// The work grants the agent access to the kinds that the other works in its cluster contain.
     Access(Vec<GroupResource>),
     /// The work does not verifiably belong to this controller: its name does not follow from its origin.
     Foreign,
@@ -50,12 +50,12 @@ impl Purpose {
     }
 }
 
-/// The maximum number of distinct kinds that are tried from a work's manifests, and the maximum length of a kind in
-/// bytes. A spoke may write any number of kinds.
+/// The maximum number of distinct kinds in a work's manifests that [`is_for_carried_kind`] tries, and the maximum
+/// length of a kind in bytes. A spoke may write any number of kinds.
 const KINDS_LIMIT: (usize, usize) = (16, 63);
 
-/// The name of a work holds only the beginning of a long kind. The full kind is then taken from the manifests, and the
-/// hash in the work's name verifies the kind.
+/// Whether `name` is the planned name for `origin` and the `kind` of one of the manifests. The name contains only the
+/// beginning of a long kind, so the full kind is tried, and the hash in the name verifies the kind.
 fn is_for_carried_kind(
     name: &WorkName,
     spec: &ManifestWorkSpec,

@@ -42,7 +42,7 @@ impl WorkSchema {
         let rule = config.and_then(|config| property(config, "conditionRules")).and_then(items);
         let has = |name: &str| {
             let types = strategy.and_then(|strategy| property(strategy, "type"));
-            // Without an enumeration the API server stores any strategy, and the agent decides.
+            // A schema without an enumeration permits any strategy, so the strategy counts as supported.
             types.is_some_and(|types| {
                 types.enum_.as_ref().is_none_or(|names| names.iter().any(|n| n.0 == name))
             })

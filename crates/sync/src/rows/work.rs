@@ -122,7 +122,7 @@ fn moment(time: Option<&Time>) -> Option<Moment> {
     time.map(|time| Moment(time.0.as_millisecond()))
 }
 
-/// Texts that are not valid timestamps are ignored.
+/// The time in the annotation of a Gateway's work; `None` if the annotation is not a valid timestamp.
 fn unplaced(object: &HubObject, purpose: &Purpose) -> Option<Moment> {
     let text = object.metadata.annotations.get(annotations::UNPLACED_SINCE)?;
     purpose.gateway()?;

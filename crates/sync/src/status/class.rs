@@ -54,8 +54,8 @@ pub fn plan(view: View<'_>, key: &ObjectKey) -> Option<ClassStatus> {
             planned_conditions(ClassAccepted::Accepted, accepted, PoliciesResolved::Kinds(reason), message)
         }
     };
-    let wanted = wanted.map(|(name, said, message)| {
-        condition(&class.conditions, name, said, message, class.generation, view.now)
+    let wanted = wanted.map(|(name, status_and_reason, message)| {
+        condition(&class.conditions, name, status_and_reason, message, class.generation, view.now)
     });
     let settled = wanted.iter().all(|condition| class.conditions.contains(condition));
     (!settled).then(|| ClassStatus { uid: class.uid.clone(), conditions: wanted.into() })

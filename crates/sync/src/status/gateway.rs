@@ -142,11 +142,12 @@ fn final_conditions(view: View<'_>, gateway: &Gateway) -> Option<Vec<Condition>>
         return Some(Vec::new());
     }
     let name = "Programmed";
-    let (said, message) = (
+    let (status_and_reason, message) = (
         GatewayProgrammed::ClassGone.status_and_reason(),
         format!("GatewayClass {} does not exist", gateway.class),
     );
-    let programmed = condition(&fields.status.conditions, name, said, message, gateway.generation, view.now);
+    let programmed =
+        condition(&fields.status.conditions, name, status_and_reason, message, gateway.generation, view.now);
     let settled = fields.owned_status.iter().eq([&name]) && fields.status.conditions.contains(&programmed);
     (!settled).then(|| vec![programmed])
 }
@@ -262,7 +263,7 @@ fn not_programmed(report: &AgentReport) -> Option<NotProgrammedReason> {
         Some(message) => Cow::Owned(format!("{reason}: {message}")),
         None => Cow::Borrowed(reason),
     };
-    // A new Gateway starts with this status, before any controller has processed it.
+    // The conditions of a new Gateway have the status `Unknown` until a controller has processed the Gateway.
     Some(NotProgrammedReason {
         pending: &*condition.status == "Unknown",
         text: truncate_bytes(&text, TEXT_LIMIT).into_owned(),
@@ -295,10 +296,10 @@ impl StatusBuilder<'_> {
         GatewayStatus { conditions, addresses: items.addresses, listeners: items.listeners }
     }
 
-    fn condition(&self, name: &str, (said, message): ((&str, &str), String)) -> Condition {
+    fn condition(&self, name: &str, (status_and_reason, message): ((&str, &str), String)) -> Condition {
         let Gateway { fields, generation, .. } = self.gateway;
         let message = truncate_bytes(&message, MESSAGE_LIMIT).into_owned();
-        condition(&fields.status.conditions, name, said, message, *generation, self.now)
+        condition(&fields.status.conditions, name, status_and_reason, message, *generation, self.now)
     }
 
     fn accepted(&self, left_out: &[String]) -> ((&'static str, &'static str), String) {
@@ -329,7 +330,7 @@ impl StatusBuilder<'_> {
         let pending = lacking.iter().all(|(pending, _)| *pending);
         let count = lacking.len();
         let lacking = join_limited(lacking.into_iter().map(|(_, text)| text));
-        let (said, message) = if self.works.problems.iter().any(Problem::freezes) {
+        let (reason, message) = if self.works.problems.iter().any(Problem::freezes) {
             let lacking = if count == 0 {
                 String::new()
             } else {
@@ -345,14 +346,14 @@ impl StatusBuilder<'_> {
             let text = format!("programmed on all of its clusters: {all}{}", self.unaddressed());
             (GatewayProgrammed::Programmed, text)
         } else {
-            let said = match (self.works.is_overdue(), pending) {
+            let reason = match (self.works.is_overdue(), pending) {
                 (true, _) => GatewayProgrammed::PoliciesPending,
                 (false, true) => GatewayProgrammed::Pending,
                 (false, false) => GatewayProgrammed::NotProgrammed,
             };
-            (said, format!("not programmed on {count} of {all} clusters: {lacking}"))
+            (reason, format!("not programmed on {count} of {all} clusters: {lacking}"))
         };
-        (said.status_and_reason(), format!("{message}{left_out}{}", self.remains()))
+        (reason.status_and_reason(), format!("{message}{left_out}{}", self.remains()))
     }
 
     /// A suffix for a message that names the clusters without addresses.

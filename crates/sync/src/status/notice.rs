@@ -53,7 +53,7 @@ pub(super) fn of_policy(
     entries: &[Synced],
 ) -> (Vec<Notice>, Option<Moment>) {
     let what = match view.role(origin.kind()) {
-        // The generation of a resource also counts status changes.
+        // The generation of a resource also counts status changes, so the note does not name the generation.
         Some(Role::Resource) => "it".to_owned(),
         _ => format!("generation {}", view.policy(origin).map_or(0, |policy| policy.generation)),
     };
@@ -101,7 +101,7 @@ fn overridden(view: View<'_>, origin: &Origin, entries: &[Synced]) -> Option<Not
     })
 }
 
-/// The clusters that have not deleted the Gateway `origin` within [`STUCK`], and when the next cluster is overdue.
+/// The clusters that have not deleted the Gateway `origin` within [`STUCK`], and when the next cluster will be overdue.
 pub(super) fn undeleted_clusters(view: View<'_>, origin: &Origin) -> (BTreeSet<ClusterName>, Option<Moment>) {
     let leaving = view.works_of(origin).filter(|(_, _, work)| work.deleting.is_some());
     overdue(view, origin, leaving.map(|(_, cluster, _)| cluster), Moment::default())
@@ -113,7 +113,7 @@ pub(super) fn of_undeleted_clusters(clusters: BTreeSet<ClusterName>) -> Option<N
 }
 
 /// The clusters of `awaited` that have neither applied nor deleted their work of `origin` within [`STUCK`], and when
-/// the next cluster is overdue. `changed` is the time of the last change of the works' content.
+/// the next cluster will be overdue. `changed` is the time of the last change of the works' content.
 fn overdue<'c>(
     view: View<'_>,
     origin: &Origin,

@@ -68,8 +68,8 @@ impl OverridingPolicies {
     }
 }
 
-/// Whether the object on `cluster` that has the name of the copy of `origin` is that copy. If the agent reports a
-/// conflict, the object belongs to the cluster.
+/// Whether the object on `cluster` with the name of the copy of `origin` is this copy. If the agent reports a conflict,
+/// the object belongs to the cluster.
 fn is_copied(view: View<'_>, origin: &Origin, cluster: &ClusterName) -> bool {
     let report = view.work_of(origin, cluster).map(|work| work.report.as_ref());
     report.is_some_and(|report| report.is_none_or(|report| report.applied || report.revision.is_some()))

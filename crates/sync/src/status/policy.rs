@@ -213,7 +213,7 @@ fn taking_over(
 }
 
 /// Takes sole ownership of annotations that another controller owns with the same text. A trailing space makes the text
-/// different. The next write removes it.
+/// different. The next write removes the space.
 fn ours_alone(
     mut annotations: BTreeMap<&'static str, String>,
     found: &PolicyFields,

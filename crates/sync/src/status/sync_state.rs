@@ -50,7 +50,7 @@ impl SyncPhase {
     pub const OF_GATEWAYS: [Self; 6] =
         [Self::Frozen, Self::Unplaced, Self::Held, Self::Pending, Self::Programmed, Self::NotProgrammed];
 
-    /// The metric label.
+    /// The value of the metric label `state`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

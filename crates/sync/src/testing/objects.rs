@@ -174,7 +174,7 @@ pub fn config_map_resource(name: &str, data: &Value) -> Object {
     object
 }
 
-/// Parameters that list Deployments and ConfigMaps as resources, with the default placement `placement`.
+/// Parameters that list Deployments and ConfigMaps as resources, with the default Placement `placement`.
 pub fn resource_listing(placement: Option<&str>) -> Value {
     let kind = |(group, resource)| json!({"group": group, "version": "v1", "resource": resource, "placement": placement});
     let kinds = [("apps", "deployments"), ("", "configmaps")].map(kind);

@@ -30,7 +30,7 @@ impl World {
             if actions.is_empty() {
                 return self;
             }
-            actions.iter().for_each(|action| self.carry_out(action));
+            actions.iter().for_each(|action| self.apply_action(action));
         }
         panic!("the plan does not settle");
     }
@@ -55,7 +55,7 @@ impl World {
         text(&self.works[&(name.to_owned(), cluster.to_owned())])
     }
 
-    pub fn carry_out(&mut self, action: &WorkAction) {
+    pub fn apply_action(&mut self, action: &WorkAction) {
         let key = (action.name().to_string(), action.cluster().to_string());
         let planned = match action {
             WorkAction::Delete { .. } => return self.work_is_gone(&key),

@@ -91,7 +91,7 @@ impl World {
         affected(&self.mirror.forget(source, Moment(self.now)))
     }
 
-    /// Delivers an object with the next version and returns the affected keys.
+    /// Delivers an object with the next resource version and returns the affected keys.
     pub fn apply(&mut self, object: &Object) -> Keys {
         self.version += 1;
         let mut json = object.json.clone();
@@ -185,7 +185,7 @@ impl World {
         self
     }
 
-    /// Sets the resolution of a kind in one version; its policies are listed.
+    /// Sets the resolution of a policy kind in one version. The policies of the kind are listed.
     pub fn resolution_of(mut self, version: &str, resource: &str, resolution: Resolution) -> Self {
         self.resolve(version, resource, resolution);
         self.list(&POLICIES.resource(kind(resource)), &[]);
@@ -223,12 +223,12 @@ impl World {
         next
     }
 
-    pub fn look(&self) -> MirrorGuard<'_> {
+    pub fn guard(&self) -> MirrorGuard<'_> {
         self.mirror.read()
     }
 
-    pub fn see<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
-        look(self.look().view(Moment(self.now)).with_rejections(&self.refused).with_waits(&self.waits))
+    pub fn see<T>(&self, read: impl FnOnce(View<'_>) -> T) -> T {
+        read(self.guard().view(Moment(self.now)).with_rejections(&self.refused).with_waits(&self.waits))
     }
 
     /// The plan of the policy `name`.

@@ -128,8 +128,8 @@ fn decided(world: &World, (problem, of): &(Problem, Of)) -> [String; 3] {
         problem if problem.passes() => "none",
         problem if problem.is_unknown() => "`Accepted=Unknown`",
         problem if problem.freezes() => "`Accepted=False`",
-        // `ForeignWork` is found per cluster, so the message of `Programmed` names it together with the cluster.
         Problem::OtherController(_) => "none",
+        // `ForeignWork` concerns single clusters, so the message of `Programmed` contains it with the cluster's name.
         Problem::ForeignWork { .. } => "in the message of `Programmed`",
         _ => "in the message of `Accepted`",
     };

@@ -120,7 +120,7 @@ fn documented(heading: &str) -> BTreeMap<String, [String; 2]> {
     found
 }
 
-fn said(reason: &str, severity: &str, on: &str) -> (String, [String; 2]) {
+fn event_row(reason: &str, severity: &str, on: &str) -> (String, [String; 2]) {
     (reason.to_owned(), [severity.to_owned(), on.to_owned()])
 }
 
@@ -132,7 +132,7 @@ fn every_state_event_is_documented() {
             NoticeReason::Stuck => "policies, Gateways",
             NoticeReason::Programmed | NoticeReason::NotProgrammed | NoticeReason::NotPlaced => "Gateways",
         };
-        said(reason.as_str(), if reason.is_good() { "Normal" } else { "Warning" }, on)
+        event_row(reason.as_str(), if reason.is_good() { "Normal" } else { "Warning" }, on)
     });
     assert_eq!(documented("State changes"), reasons.collect());
 }
@@ -145,7 +145,7 @@ fn every_refusal_event_is_documented() {
             // A class has no works.
             RejectionReason::ForeignWork => "policies, Gateways, ManagedClusters",
         };
-        said(reason.as_str(), "Warning", on)
+        event_row(reason.as_str(), "Warning", on)
     });
     assert_eq!(documented("Rejected writes"), reasons.collect());
 }
@@ -180,8 +180,8 @@ fn conditions(heading: &str) -> BTreeSet<[String; 3]> {
     let mut found = BTreeSet::new();
     for row in rows(section(CONDITIONS, heading)) {
         for reason in words(&row[2]) {
-            let said = [words(&row[0])[0], words(&row[1])[0], reason].map(str::to_owned);
-            assert!(found.insert(said), "{heading} has {row:?} twice");
+            let condition = [words(&row[0])[0], words(&row[1])[0], reason].map(str::to_owned);
+            assert!(found.insert(condition), "{heading} has {row:?} twice");
         }
     }
     found
@@ -198,8 +198,8 @@ fn all<'w>(
 fn every_class_condition_is_documented() {
     let accepted = chain(next_class).into_iter().map(ClassAccepted::status_and_reason);
     let resolved = chain(next_resolved).into_iter().map(PoliciesResolved::status_and_reason);
-    let said = all("Accepted", accepted).chain(all("PoliciesResolved", resolved));
-    assert_eq!(conditions("GatewayClasses"), said.collect());
+    let expected = all("Accepted", accepted).chain(all("PoliciesResolved", resolved));
+    assert_eq!(conditions("GatewayClasses"), expected.collect());
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn every_gateway_condition_is_documented() {
     let frozen = problems.iter().map(|problem| GatewayAccepted::Frozen(problem).status_and_reason());
     let accepted = std::iter::once(GatewayAccepted::Accepted.status_and_reason()).chain(frozen);
     let programmed = chain(next_programmed).into_iter().map(GatewayProgrammed::status_and_reason);
-    let said = all("Accepted", accepted).chain(all("Programmed", programmed));
-    assert_eq!(conditions("Gateways"), said.collect());
+    let expected = all("Accepted", accepted).chain(all("Programmed", programmed));
+    assert_eq!(conditions("Gateways"), expected.collect());
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn deleted_gateway_is_planned_once_more() {
     assert_eq!(
         keys,
         Keys::from([Key::Works(idle.clone()), Key::Fold(idle)]),
-        "to forget what was told of it"
+        "the stored state of the Gateway is removed"
     );
 }
 

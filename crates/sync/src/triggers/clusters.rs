@@ -16,8 +16,8 @@ use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 
 impl Triggers<'_> {
     /// The keys that are affected if a ManagedCluster is created, changed or deleted. `before` is its old row. A
-    /// Gateway publishes labels of its clusters, and has a grace period only on existing clusters. On each cluster it
-    /// waits only for policies that select this cluster.
+    /// Gateway publishes labels of its clusters, and has a grace period only on existing clusters. On each cluster, the
+    /// Gateway waits only for policies that select this cluster.
     pub(super) fn cluster(&self, key: &ObjectKey, before: Option<&Cluster>) -> Keys {
         let cluster = ClusterName(key.name.clone());
         if let (Some(before), Some(after)) = (before, self.0.cluster(&cluster))
@@ -46,8 +46,8 @@ impl Triggers<'_> {
         };
         self.0.gateways().filter_map(move |(key, gateway)| {
             let origin = Origin::Gateway(key.clone());
-            let is_there = is_placed(key, gateway) || self.0.work_of(&origin, cluster).is_some();
-            is_there.then_some(origin)
+            let is_on_cluster = is_placed(key, gateway) || self.0.work_of(&origin, cluster).is_some();
+            is_on_cluster.then_some(origin)
         })
     }
 }
@@ -70,8 +70,8 @@ fn changed_labels<'c>(before: Option<&'c Cluster>, after: Option<&'c Cluster>) -
     labels(before).symmetric_difference(&labels(after)).map(|(key, _)| *key).collect()
 }
 
-/// Whether a selector or override of the policy may refer to one of these labels. Keys in JSON may be escaped, so a
-/// backslash counts as a match.
+/// Whether a selector or override of `policy` may refer to a label whose key is in `labels`. Keys in JSON may be
+/// escaped, so a backslash counts as a match.
 fn may_refer_to(policy: &Policy, labels: &BTreeSet<&str>) -> bool {
     let keys = SELECTOR_ANNOTATIONS.into_iter().chain([CLUSTER_OVERRIDES]);
     let texts = keys.filter_map(|key| policy.annotations.get(key));

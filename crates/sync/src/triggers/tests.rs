@@ -113,10 +113,10 @@ fn class_and_parameters_affect_everything_that_depends_on_classes() {
 
 #[test]
 fn status_of_a_class_affects_only_the_class() {
-    let said = class("multi")
+    let object = class("multi")
         .status(json!({"conditions": [{"type": "Accepted", "status": "True", "reason": "A",
         "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}));
-    assert_eq!(hub().apply(&said), Keys::from([of_class()]));
+    assert_eq!(hub().apply(&object), Keys::from([of_class()]));
 }
 
 #[test]
@@ -131,13 +131,13 @@ fn a_gateway_affects_its_namespace() {
 fn published_fields_of_a_gateway_affect_only_its_fold() {
     let web = || gateway("web").placed_on("all");
     let status = json!({"addresses": [{"type": "Hostname", "value": "example.com"}]});
-    for said in [
+    for object in [
         web().annotation("kuadrant.io/gateway-clusters", "[]"),
         web().label("clusters.kuadrant.io/eu-1_region", "eu"),
         web().metadata("generation", json!(2)),
         web().status(status),
     ] {
-        assert_eq!(hub().apply(&said), Keys::from([gateway_fold()]), "{said:?}");
+        assert_eq!(hub().apply(&object), Keys::from([gateway_fold()]), "{object:?}");
     }
 }
 
@@ -249,7 +249,7 @@ fn report_of_an_agent_affects_only_the_fold() {
     let mut world = hub();
     let report = |work: &mut serde_json::Value| work["status"] = applied().status(work);
     assert_eq!(world.edit(&policy_origin("limits"), "eu-1", report), Keys::from([fold()]));
-    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", report), Keys::new(), "said again");
+    assert_eq!(world.edit(&policy_origin("limits"), "eu-1", report), Keys::new(), "an unchanged report");
     assert_eq!(world.edit(&gateway_origin("web"), "eu-1", report), Keys::from([gateway_fold()]));
 }
 
@@ -284,7 +284,7 @@ fn work_whose_name_contradicts_its_new_origin_becomes_foreign() {
     assert_eq!(world.see(|view| view.works_of(&policy_origin("limits")).count()), 0);
     let purpose = world.see(|view| view.work(&name, &"eu-1".into()).unwrap().purpose.clone());
     assert_eq!(purpose, rows::work::Purpose::Foreign);
-    assert_eq!(world.see(|view| view.carried(&"eu-1".into())), [GroupResource::gateways()].into());
+    assert_eq!(world.see(|view| view.kinds_in_works(&"eu-1".into())), [GroupResource::gateways()].into());
 }
 
 #[test]

@@ -23,8 +23,8 @@ impl<'m> View<'m> {
     }
 
     /// The moment from which new copies on `cluster` get a later creation time, in whole seconds, than the copy in the
-    /// work `name`. `None` if this moment has passed. The moment is one second after the hub saw the creation time of
-    /// the copy, because the clocks of hub and spoke may differ.
+    /// work `name`. `None` if this moment has passed. Because the clocks of hub and spoke may differ, the moment is one
+    /// second after this process first saw the creation time of the copy.
     #[must_use]
     pub fn copy_settles(&self, name: &WorkName, cluster: &ClusterName) -> Option<Moment> {
         let seen = self.index.copied.last(&(name.clone(), cluster.clone()));
@@ -32,7 +32,7 @@ impl<'m> View<'m> {
         (settles > self.now).then_some(settles)
     }
 
-    /// The policies of `kind` in `namespace` that share one of `targets`, by target.
+    /// For each of `targets`, the policies of `kind` in `namespace` that have this target.
     pub(crate) fn same_target<'t>(
         &self,
         kind: &PolicyKind,
@@ -106,13 +106,17 @@ impl<'m> View<'m> {
 
     /// The clusters that have works for Gateways, policies or resources, in no order.
     pub fn clusters_with_works(&self) -> impl Iterator<Item = &'m ClusterName> {
-        self.index.carried.keys()
+        self.index.kinds_in_works.keys()
     }
 
-    /// The kinds that works of this controller in `cluster` carry, including works that are being deleted.
+    /// The kinds that works of this controller in `cluster` contain, including works that are being deleted.
     #[must_use]
-    pub fn carried(&self, cluster: &ClusterName) -> BTreeSet<PolicyKind> {
-        self.index.carried.get(cluster).map(|kinds| kinds.keys().cloned().collect()).unwrap_or_default()
+    pub fn kinds_in_works(&self, cluster: &ClusterName) -> BTreeSet<PolicyKind> {
+        self.index
+            .kinds_in_works
+            .get(cluster)
+            .map(|kinds| kinds.keys().cloned().collect())
+            .unwrap_or_default()
     }
 
     /// The size of the interned texts of works in bytes, including texts that no work uses any more.

@@ -1,5 +1,5 @@
-//! Resolves the backends of routes: Services and their ports, and backends of other kinds. If the graph has no objects
-//! of a kind, it cannot check whether a backend of this kind exists.
+//! Resolves the backends of routes: Services and their ports, and backends of other kinds. If the objects of a kind are
+//! unknown, it is also unknown whether a backend of this kind exists.
 //!
 //! The backends of `RequestMirror` filters have to resolve as well, but the graph has no links to them.
 
@@ -40,7 +40,7 @@ impl<'f> Builder<'f> {
     }
 
     /// Returns the node of `backend`, a reference of `rule`. Records the problem if the reference does not resolve, or
-    /// if that is unknown.
+    /// if it is unknown whether the reference resolves.
     fn resolve(
         &mut self,
         rule: NodeId,
@@ -65,8 +65,8 @@ impl<'f> Builder<'f> {
         node
     }
 
-    /// Returns the node of the backend `to` or of its `port`. Also returns the reason if the reference of the rule
-    /// `from` does not resolve, or if that is unknown.
+    /// Returns the node of the backend `to`, or of its `port`. Also returns the problem if the reference of the rule
+    /// `from` does not resolve, or if it is unknown whether the reference resolves.
     fn backend(
         &self,
         from: Locator<'f>,

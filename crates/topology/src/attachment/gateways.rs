@@ -29,7 +29,7 @@ impl Builder<'_> {
         let ObjectRow::Set(set) = self.graph.object(node).row else { return };
         let from = self.graph.locator(node);
         let to = set.parent.locator(from.namespace).with(None);
-        let turned_away = if set.parent.parent == Parent::Gateway {
+        let rejection = if set.parent.parent == Parent::Gateway {
             match self.find(to) {
                 None => Some((Reason::ParentNotFound, format!("Gateway {} does not exist", to.object()))),
                 Some(gateway) if self.allows_set(gateway, from) == Some(false) => {
@@ -52,7 +52,7 @@ impl Builder<'_> {
         } else {
             Some((Reason::OtherParent, format!("its parent is a {}, not a Gateway", to.kind.kind)))
         };
-        if let Some((reason, message)) = turned_away {
+        if let Some((reason, message)) = rejection {
             self.reject(from, to, reason, message);
         }
     }
@@ -65,8 +65,8 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the unresolved reference from `from` to its parent `to`, because the labels of a Namespace are unknown.
-/// `what` names the selector that needs them.
+/// Returns an [`Unresolved`] with the reason `UnknownLabels` for the reference from `from` to its parent `to`. `what`
+/// names the selector that needs the labels of the Namespace of `from`.
 pub(super) fn unknown_labels<'f>(from: Locator<'f>, to: Locator<'f>, what: &str) -> Unresolved<'f> {
     let namespace = from.namespace;
     let message = format!(

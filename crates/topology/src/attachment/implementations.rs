@@ -56,7 +56,7 @@ impl<'f> Builder<'f> {
     }
 
     /// Records an implementation that accepts a route which does not attach according to Gateway API. `reason` is the
-    /// reason why it does not attach.
+    /// reason why the route does not attach.
     pub(super) fn report_acceptance(
         &mut self,
         controller: &str,
@@ -120,8 +120,8 @@ impl<'f> Builder<'f> {
         self.apply_reported_resolutions(&resolved);
     }
 
-    /// If an implementation reports that the backends of a route resolve, failed references of the route become
-    /// reported differences.
+    /// For the routes in `resolved`, implementations report that all backends resolve. The failed references of these
+    /// routes are recorded as differences instead of faults.
     fn apply_reported_resolutions(&mut self, resolved: &HashMap<Locator<'f>, &'f str>) {
         let by = |from: Locator<'f>| resolved.get(&from.with(None)).filter(|_| from.section.is_some());
         // The implementation decides whether the references of these routes resolve.

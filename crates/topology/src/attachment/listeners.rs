@@ -97,14 +97,17 @@ impl<'f> Builder<'f> {
         }
         let (reason, (node, other)) = ports.conflict(listener)?;
         let owner = self.graph.locator(node).with(None);
-        let holder = format!("listener {:?} of {} {}", other.name, owner.kind.kind, owner.object());
+        let other_listener = format!("listener {:?} of {} {}", other.name, owner.kind.kind, owner.object());
         let message = match reason {
             Reason::ProtocolConflict => {
-                format!("{holder} uses port {port} for {}, which conflicts with {protocol}", other.protocol)
+                format!(
+                    "{other_listener} uses port {port} for {}, which conflicts with {protocol}",
+                    other.protocol
+                )
             }
             _ => {
                 let hosts = hostname.as_deref().unwrap_or("all hosts");
-                format!("{holder} also has {hosts} on port {port}")
+                format!("{other_listener} also has {hosts} on port {port}")
             }
         };
         Some((reason, message))

@@ -75,7 +75,7 @@ impl<'f> Builder<'f> {
         check_status(policy).map(|()| node)
     }
 
-    /// Checks that a policy such as `policy` may target objects such as `target`.
+    /// Checks that `policy` is not being deleted, and that policies of its kind may target the kind of `target`.
     pub(super) fn check_target(
         &self,
         policy: &PolicyNode<'f>,
@@ -105,7 +105,8 @@ impl<'f> Builder<'f> {
                 }
             }
             None if SetKind::named(kind).is_some() || is_section && kind == GATEWAY => Level::Listener,
-            // A policy on a backend applies to the backend only.
+            // Gateways, GatewayClasses and backends. Policies of every level may target a backend, because a policy on a
+            // backend applies to the backend only.
             None => Level::Gateway,
         };
         merge_behavior.level() >= level && self.graph_input.knows(kind).is_some()
@@ -122,12 +123,12 @@ pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, Strin
     }
 }
 
-/// For kinds whose policies are not merged, keeps one policy of the kind on each target: the oldest, then the first by
-/// name.
+/// Keeps one policy of a kind on a target if policies of the kind are not merged, or if the target is a backend: the
+/// oldest, then the first by name.
 fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     let mut by_age: Vec<usize> = (0..policies.len()).collect();
     by_age.sort_by_cached_key(|index| policies[*index].age());
-    let mut holders: HashMap<(String, NodeId), String> = HashMap::new();
+    let mut first_policies: HashMap<(String, NodeId), String> = HashMap::new();
     for index in by_age {
         let policy = &mut policies[index];
         let (kind, name) = (policy.locator.kind.to_string(), policy.locator.object());
@@ -136,10 +137,10 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
             if !policy.merge_behavior.is_exclusive() && BackendKind::named(target.locator.kind).is_none() {
                 continue;
             }
-            let holder = holders.entry((kind.clone(), node)).or_insert_with(|| name.clone());
-            if *holder != name {
+            let first = first_policies.entry((kind.clone(), node)).or_insert_with(|| name.clone());
+            if *first != name {
                 let message = format!(
-                    "{} {holder} has the same target, and is older or first by name",
+                    "{} {first} has the same target, and is older or first by name",
                     policy.locator.kind.kind
                 );
                 target.node = Err((Reason::Conflicted, message));
@@ -148,8 +149,8 @@ fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     }
 }
 
-/// The reason why `policy` has no effect: that the targets of its selectors are unknown, or else the reason of the
-/// first rejected target or selector.
+/// The reason why `policy` has no effect, or why its effect is unknown. If the targets of its selectors are unknown,
+/// this is the reason. Otherwise returns the reason of its first rejected target or selector.
 fn no_effect(policy: &PolicyNode<'_>, selectors: Option<(Reason, String)>) -> (Reason, String) {
     if !policy.unknown.is_empty() {
         return (Reason::UnknownTargets, policy.unknown.join("; "));

@@ -1,5 +1,6 @@
 //! Checks the references of listeners: the kinds of routes that they allow, and their certificates. A listener with
-//! unresolved references stays attached, and carries the routes that do not depend on them.
+//! unresolved references stays attached. Its routes stay attached, too, except routes of a kind that its protocol does
+//! not carry.
 
 use std::collections::{HashMap, HashSet};
 
@@ -37,7 +38,7 @@ impl<'f> Builder<'f> {
     }
 }
 
-/// The reason why `listener` cannot carry routes of `kind`, which it allows.
+/// The reason why `listener` cannot carry routes of `kind`, although its `allowedRoutes` lists this kind.
 fn route_kind(listener: &Listener, kind: &Kind) -> Option<(Reason, String)> {
     let protocol = &listener.protocol;
     match RouteKind::named(kind.as_ref()) {

@@ -48,19 +48,19 @@ impl<'f> Builder<'f> {
                 *by_listener.entry(*listener).or_default().entry(*route).or_default() |= is_certain;
             }
         }
-        let turned_away: HashSet<(NodeId, NodeId)> = by_listener
+        let conflicting: HashSet<(NodeId, NodeId)> = by_listener
             .iter()
             .flat_map(|(listener, routes)| self.conflicting_routes(*listener, routes))
             .collect();
         for RouteAttachment { route, messages, mut listeners } in taken {
             let accepted_by = self.accepted_by(messages.route, messages.from.namespace, messages.parent);
-            let is_there_first = |(listener, _): &(NodeId, bool)| !turned_away.contains(&(*listener, route));
-            if !listeners.is_empty() && !listeners.iter().any(is_there_first) {
+            let has_precedence = |(listener, _): &(NodeId, bool)| !conflicting.contains(&(*listener, route));
+            if !listeners.is_empty() && !listeners.iter().any(has_precedence) {
                 self.reject_parent(&messages, Reason::Conflicted, messages.conflicted());
                 // If an implementation accepts a conflicting route, the implementation serves both routes.
                 listeners.retain(|_| accepted_by.is_some());
             } else {
-                listeners.retain(is_there_first);
+                listeners.retain(has_precedence);
                 if let ([(_, is_certain)], Some(_)) = (&mut *listeners, accepted_by) {
                     *is_certain = true;
                 }
@@ -97,9 +97,10 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// Returns the listeners that a parent reference attaches the route to, each with whether the attachment is
-    /// certain. Conflicts with other routes are not checked. If there is no such listener, records the reason, or links
-    /// the route to its unknown parent.
+    /// Returns the listeners that a parent reference attaches the route to. The flag of a listener is true if the
+    /// attachment is certain. Conflicts with other routes are not checked. If there is no such listener, records the
+    /// reason. If the content of the parent is unknown, links the route to the parent, or to the section that the
+    /// reference names, and returns no listener.
     fn try_parent(
         &mut self,
         in_force: &HashSet<NodeId>,
@@ -158,7 +159,8 @@ impl<'f> Builder<'f> {
         }
     }
 
-    /// The last check that a route passes at the listener `section`.
+    /// How far the route gets in the checks of the listener `section`: the first check that fails, or the result if none
+    /// fails.
     fn stage(
         &self,
         in_force: &HashSet<NodeId>,
@@ -205,18 +207,18 @@ impl<'f> Builder<'f> {
         routes.sort_by_cached_key(|(node, kind, route)| {
             (route.created, self.graph.locator(*node).object(), *kind)
         });
-        let mut turned_away = Vec::new();
+        let mut conflicting = Vec::new();
         let (mut grpc, mut http) = (HostSet::default(), HostSet::default());
         for (node, kind, route) in routes {
             let hosts = hosts(row, route);
             let (own, others) = if kind == RouteKind::Grpc { (&mut grpc, &http) } else { (&mut http, &grpc) };
             if others.overlap(&hosts) {
-                turned_away.push((listener, node));
+                conflicting.push((listener, node));
             } else if certain.get(&node) == Some(&true) {
                 own.add(&hosts);
             }
         }
-        turned_away
+        conflicting
     }
 }
 
@@ -255,7 +257,7 @@ fn carries(listener: &Listener, kind: RouteKind) -> bool {
 struct RouteAttachment<'w> {
     route: NodeId,
     messages: ParentMessages<'w>,
-    /// The listeners, each with whether it is certain that the listener allows the route.
+    /// The listeners. The flag of a listener is true if it is certain that the listener allows the route.
     listeners: Vec<(NodeId, bool)>,
 }
 
@@ -298,7 +300,7 @@ impl<'w> ParentMessages<'w> {
 
     /// Returns a message about the listener that the reference names, or about all listeners if the reference names no
     /// listener.
-    fn none(&self, does_not: &str, does: &str) -> String {
+    fn listener_message(&self, does_not: &str, does: &str) -> String {
         match &self.parent.section {
             Some(name) => format!("listener {name:?} of {} {does_not}", self.parent()),
             None => format!("no listener of {}{} {does}", self.parent(), self.port()),
@@ -307,13 +309,13 @@ impl<'w> ParentMessages<'w> {
 
     fn not_allowed(&self) -> String {
         let what = format!("{}s of namespace {}", self.kind.kind().kind, self.from.namespace);
-        self.none(&format!("does not allow {what}"), &format!("allows {what}"))
+        self.listener_message(&format!("does not allow {what}"), &format!("allows {what}"))
     }
 
     fn no_host(&self) -> String {
         let hosts: Vec<&str> = self.route.hostnames.iter().map(|name| &**name).collect();
         let hosts = format!("host of {}", hosts.join(", "));
-        self.none(&format!("has no {hosts}"), &format!("has a {hosts}"))
+        self.listener_message(&format!("has no {hosts}"), &format!("has a {hosts}"))
     }
 
     fn conflicted(&self) -> String {

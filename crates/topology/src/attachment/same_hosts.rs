@@ -29,15 +29,21 @@ impl<'h> HostSet<'h> {
             return false;
         }
         hosts.iter().any(|host| {
-            let has = || suffixes(host).any(|suffix| self.written.contains(&*format!("*{suffix}")));
-            let is_had = || host.strip_prefix('*').is_some_and(|suffix| self.suffixes.contains(suffix));
-            self.all || *host == "*" || self.written.contains(host) || has() || is_had()
+            let is_matched_by_wildcard =
+                || suffixes(host).any(|suffix| self.written.contains(&*format!("*{suffix}")));
+            let matches_written =
+                || host.strip_prefix('*').is_some_and(|suffix| self.suffixes.contains(suffix));
+            self.all
+                || *host == "*"
+                || self.written.contains(host)
+                || is_matched_by_wildcard()
+                || matches_written()
         })
     }
 }
 
-/// The suffixes of `host`: `.example.com` and `.com` for `a.example.com`. The suffixes of the wildcard
-/// `*.a.example.com` include `.a.example.com`.
+/// The suffixes of `host`: `.example.com` and `.com` for `a.example.com`. The wildcard
+/// `*.a.example.com` has the same suffixes.
 fn suffixes(host: &str) -> impl Iterator<Item = &str> {
     let host = host.strip_prefix("*.").unwrap_or(host);
     let dots = host.match_indices('.').map(|(at, _)| at);
@@ -58,9 +64,9 @@ mod tests {
     }
 
     proptest! {
-        /// The lookup gives the same result as comparing each pair.
+        /// `HostSet::overlap` gives the same result as a comparison of each pair of hosts.
         #[test]
-        fn hosts_meet_as_each_with_each(
+        fn overlap_of_host_sets_equals_overlap_of_any_pair(
             left in prop::collection::vec(host(), 1..4),
             right in prop::collection::vec(host(), 1..4),
         ) {

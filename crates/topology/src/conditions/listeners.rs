@@ -32,7 +32,7 @@ impl<'g, 'f> ListenerConditions<'g, 'f> {
     }
 
     /// The conditions in which the listener `node` differs from a valid listener: `Accepted` and
-    /// `ResolvedRefs` that are not True, and `Conflicted` that is True. Empty for other nodes.
+    /// `ResolvedRefs` that are not True, and `Conflicted` that is True. Empty if `node` is not a listener.
     #[must_use]
     pub fn of(&self, node: NodeId) -> Vec<ConditionText> {
         if self.graph.listener(node).is_none() {
@@ -62,5 +62,5 @@ impl<'g, 'f> ListenerConditions<'g, 'f> {
 
 fn text(name: &str, status: &'static str, reason: Reason, message: &str) -> ConditionText {
     let message = truncate_bytes(message, MESSAGE_LIMIT).into_owned();
-    ConditionText { name: name.to_owned(), status, reason: reason.word(), message }
+    ConditionText { name: name.to_owned(), status, reason: reason.as_str(), message }
 }

@@ -29,7 +29,7 @@ pub struct RouteConditions<'g, 'f> {
     graph: &'g Graph<'f>,
     /// The managed parents: the Gateways that `is_ours` accepts, and their ListenerSets.
     parents: HashMap<Locator<'f>, NodeId>,
-    /// Each route with a listener that carries it, sorted.
+    /// Pairs of a route and a listener that carries the route, sorted.
     carriers: Vec<(NodeId, NodeId)>,
     /// For each listener that carries routes, the index into `stacks` of the policies on the listener and above it.
     above: HashMap<NodeId, usize>,
@@ -37,7 +37,8 @@ pub struct RouteConditions<'g, 'f> {
     rejected: HashMap<Locator<'f>, Vec<&'g Unattached<'f>>>,
     /// The references of each route that do not resolve, or that may not resolve.
     unresolved: HashMap<Locator<'f>, Vec<&'g Unresolved<'f>>>,
-    /// The policy conditions of routes without policies of their own, by the stacks of policies above them.
+    /// The policy conditions of routes without policies of their own. The key is the kind of the route, and the indexes
+    /// into `stacks` of the policies above it.
     cached: HashMap<(RouteKind, Vec<usize>), Arc<[ConditionText]>>,
     shared: HashMap<Hash, Arc<Conditions>>,
 }
@@ -103,9 +104,9 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
                 graph.push_policies(*class, &mut stack);
             }
             graph.push_policies(gateway, &mut stack);
-            let holder = graph.object_node(listener);
-            if holder != gateway {
-                graph.push_policies(holder, &mut stack);
+            let listener_object = graph.object_node(listener);
+            if listener_object != gateway {
+                graph.push_policies(listener_object, &mut stack);
             }
             graph.push_policies(listener, &mut stack);
             let place = *places.entry(stack.clone()).or_insert_with(|| {
@@ -134,7 +135,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         let first = self.carriers.partition_point(|(route, _)| *route < node);
         for (place, parent) in route.parents.iter().enumerate() {
             let to = parent.locator(locator.namespace);
-            let Some(holder) = self.parents.get(&to.with(None)).copied() else { continue };
+            let Some(listener_object) = self.parents.get(&to.with(None)).copied() else { continue };
             // A duplicate is skipped, because the API rejects a status with the same reference twice.
             if route.parents[..place].contains(parent) {
                 continue;
@@ -144,7 +145,8 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
                 .map(|(_, listener)| *listener)
                 .filter(|listener| {
                     let row = self.graph.listener(*listener);
-                    self.graph.is_section_of(*listener, holder) && row.is_some_and(|row| parent.selects(row))
+                    self.graph.is_section_of(*listener, listener_object)
+                        && row.is_some_and(|row| parent.selects(row))
                 })
                 .collect();
             let mut texts =
@@ -184,7 +186,12 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
             let item = all.into_iter().find(|item| item.from == from && item.to == Some(to));
             let message = item
                 .map_or_else(String::new, |item| truncate_bytes(&item.message, MESSAGE_LIMIT).into_owned());
-            return ConditionText { name, status: "Unknown", reason: Reason::UnknownLabels.word(), message };
+            return ConditionText {
+                name,
+                status: "Unknown",
+                reason: Reason::UnknownLabels.as_str(),
+                message,
+            };
         }
         let rejected = || {
             let all = self.rejected.get(&from).into_iter().flatten();
@@ -192,14 +199,14 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         };
         let same_port = rejected().find(|item| item.port == parent.port);
         let (reason, message) = match same_port.or_else(|| rejected().next()) {
-            Some(item) => (item.reason.word(), truncate_bytes(&item.message, MESSAGE_LIMIT).into_owned()),
+            Some(item) => (item.reason.as_str(), truncate_bytes(&item.message, MESSAGE_LIMIT).into_owned()),
             None => ("NoMatchingParent", format!("{what} has no listener in force")),
         };
         ConditionText { name, status: "False", reason, message }
     }
 
     /// The condition for the backends of a route: whether all backends exist, and whether the route may refer to them.
-    /// The status is Unknown for backends of kinds that are not read.
+    /// The status is Unknown if this is not known for a backend, for example if its kind is not read.
     fn resolved(&self, node: NodeId, route: Locator<'f>) -> ConditionText {
         let name = "ResolvedRefs".to_owned();
         let all = self.rejected.get(&route).into_iter().flatten();
@@ -211,7 +218,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         let Some(first) = of_rules.first() else {
             if let Some((reason, message)) = self.unknown_reason(node, route) {
                 let message = truncate_bytes(&message, MESSAGE_LIMIT).into_owned();
-                return ConditionText { name, status: "Unknown", reason: reason.word(), message };
+                return ConditionText { name, status: "Unknown", reason: reason.as_str(), message };
             }
             let message = "all known backends exist".to_owned();
             return ConditionText { name, status: "True", reason: "ResolvedRefs", message };
@@ -221,7 +228,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
         ConditionText {
             name,
             status: "False",
-            reason: first.reason.word(),
+            reason: first.reason.as_str(),
             message: truncate_bytes(&message, MESSAGE_LIMIT).into_owned(),
         }
     }
@@ -273,7 +280,7 @@ impl<'g, 'f> RouteConditions<'g, 'f> {
 
     fn fold(&self, route: NodeId, kind: RouteKind, above: &[usize]) -> Arc<[ConditionText]> {
         let graph = self.graph;
-        // These stacks include the policies of the route, so no other route can use the cached results.
+        // The cache is dropped at the end: its stacks may include policies of this route, which no other route has.
         let mut cache = EffectiveCache::new(graph);
         let mut affecting = AffectingPolicies::default();
         let mut below: BTreeSet<Vec<PolicyId>> = BTreeSet::new();

@@ -18,8 +18,8 @@ pub(super) fn layers<'g>(graph: &'g Graph<'_>, stack: &[PolicyId]) -> Vec<Layer<
     stack.iter().map(merged).collect()
 }
 
-/// For policies of Envoy Gateway: the policy that the most specific policy of `stack` is merged with. It is the closest
-/// policy on a Gateway, a ListenerSet or a listener.
+/// For policies of Envoy Gateway: the *parent policy*, with which the most specific policy of `stack` is merged. It is
+/// the closest policy on a Gateway, a ListenerSet or a listener.
 fn parent(graph: &Graph<'_>, stack: &[PolicyId]) -> Option<PolicyId> {
     let (last, others) = stack.split_last()?;
     if !matches!(graph.policy(*last).rules.strategy, Strategy::JsonMerge | Strategy::StrategicMerge) {
@@ -33,8 +33,8 @@ fn parent(graph: &Graph<'_>, stack: &[PolicyId]) -> Option<PolicyId> {
     others.iter().rev().find(is_parent).copied()
 }
 
-/// Whether the merge of `stack` is assumed: its kind is unknown, or a strategic merge may combine lists of the policy
-/// and its parent.
+/// Whether the merge of `stack` is assumed: the merge strategy of the kind is unknown, or a strategic merge may combine
+/// lists of the most specific policy and its parent policy.
 pub(super) fn is_assumed(graph: &Graph<'_>, stack: &[PolicyId]) -> bool {
     let Some(last) = stack.last().map(|id| graph.policy(*id)) else { return false };
     if last.merge_behavior.is_assumed() {

@@ -82,8 +82,8 @@ fn on_targets<'f>(graph: &Graph<'f>) -> BTreeMap<(String, String), TargetPolicie
     all
 }
 
-/// Whether `target` of `policy` exists. This includes a target on which another policy is in force instead. The
-/// controller may report such a policy as `Accepted=False` with the reason `Conflicted`.
+/// Whether `target` of `policy` exists, even if another policy is in force on this target. In that case, a controller
+/// may report `policy` as `Accepted=False` with the reason `Conflicted`.
 fn exists(policy: &PolicyNode<'_>, target: &AttachedTarget<'_>) -> bool {
     let is_conflicted = || policy.row.rejected.as_deref().is_some_and(|why| why.starts_with("Conflicted"));
     match &target.node {

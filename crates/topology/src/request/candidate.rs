@@ -56,8 +56,8 @@ impl Request {
         // TCP and UDP have no host.
         let host = self.host.as_deref().filter(|_| is_of_http(kind) || kind == RouteKind::Tls);
         let hostnames = hosts(listener, route);
-        let is_had = |hostname: &&&str| kind == RouteKind::Tcp || has_host(hostname, host);
-        let Some(hostname) = hostnames.iter().filter(is_had).map(|name| specificity(name)).max() else {
+        let matches_host = |hostname: &&&str| kind == RouteKind::Tcp || has_host(hostname, host);
+        let Some(hostname) = hostnames.iter().filter(matches_host).map(|name| specificity(name)).max() else {
             return Vec::new();
         };
         let hostname = (u64::from(hostname.0), hostname.1 as u64);

@@ -68,7 +68,7 @@ enum CompileError {
     NotEvaluated(NotEvaluated),
 }
 
-/// An expression with its values. At least one value must match.
+/// A regular expression, and values of the request. At least one of the values must match.
 pub(super) type ExpressionValues<'c> = (&'c str, Vec<&'c str>);
 
 impl<'r> Budget<'r> {
@@ -138,8 +138,16 @@ mod tests {
         let mut budget = Budget::default();
         let mut expressions = budget.of_route("shop");
         assert_eq!(verdict(&mut expressions, "/."), MatchResult::Yes);
-        assert_eq!(verdict(&mut expressions, "/"), MatchResult::No, "of a part");
-        assert_eq!(verdict(&mut expressions, "a)|(/a"), MatchResult::No, "is none by itself");
+        assert_eq!(
+            verdict(&mut expressions, "/"),
+            MatchResult::No,
+            "the expression must match the whole value"
+        );
+        assert_eq!(
+            verdict(&mut expressions, "a)|(/a"),
+            MatchResult::No,
+            "is not a valid expression on its own"
+        );
         assert_eq!(verdict(&mut expressions, "(?!x)"), MatchResult::No, "is reported as a fault");
     }
 
@@ -152,7 +160,11 @@ mod tests {
         let unsupported = MatchResult::Unknown(NotEvaluated::Unsupported);
         assert_eq!(verdict(&mut expressions, r"\p{NoSuchClass}"), unsupported);
         let comparisons = [(r"(\w{10}){20}", vec!["/a"]), ("/b", vec!["/a"])];
-        assert_eq!(expressions.match_all(&comparisons), MatchResult::No, "the other decides");
+        assert_eq!(
+            expressions.match_all(&comparisons),
+            MatchResult::No,
+            "the other expression does not match"
+        );
     }
 
     #[test]

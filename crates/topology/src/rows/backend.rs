@@ -23,7 +23,7 @@ impl BackendKind {
     /// All kinds of backends.
     pub const ALL: [Self; 3] = [Self::Service, Self::ServiceImport, Self::EnvoyBackend];
 
-    /// The kind in objects.
+    /// The group and the `kind` in objects.
     #[must_use]
     pub const fn kind(self) -> KindRef<'static> {
         match self {
@@ -48,7 +48,7 @@ impl BackendKind {
         !matches!(self, Self::EnvoyBackend)
     }
 
-    /// Returns the kind of backends that `kind` names in objects.
+    /// Returns the variant for `kind`; `None` if objects of `kind` are not read as backends.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.kind() == kind)

@@ -19,9 +19,8 @@ const CHECKED_LIMIT: usize = 64;
 /// The syntax errors in the regular expressions of `route` of `kind`: the first of each rule, with its path.
 /// The API server accepts such expressions, and implementations treat them as matching nothing.
 ///
-/// Expressions are parsed but not compiled, and only the first 64 distinct expressions of a route are parsed. So the
-/// author of a route cannot make reading it expensive. A [request](crate::Request) finds expressions that are too large
-/// after compilation.
+/// Expressions are parsed but not compiled, and only the first 64 distinct expressions of a route are parsed. So no
+/// route is expensive to check. A [request](crate::Request) finds expressions that are too large after compilation.
 #[must_use]
 pub fn invalid_expressions(kind: RouteKind, route: &Route) -> Vec<Fault> {
     let mut checked: HashMap<Arc<str>, bool> = HashMap::new();
@@ -55,8 +54,8 @@ pub fn invalid_expressions(kind: RouteKind, route: &Route) -> Vec<Fault> {
     faults
 }
 
-/// Whether `expression` has the syntax of a regular expression. Returns true for expressions that are nested too deep
-/// to parse.
+/// Whether `expression` has the syntax of a regular expression. Returns true for expressions that exceed a limit of the
+/// parser, such as the limit on nesting.
 pub fn is_valid_expression(expression: &str) -> bool {
     match Parser::new().parse(expression) {
         Ok(_) => true,

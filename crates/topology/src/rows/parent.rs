@@ -22,7 +22,7 @@ impl SetKind {
     /// All kinds of ListenerSets.
     pub const ALL: [Self; 2] = [Self::Standard, Self::Experimental];
 
-    /// The kind in objects.
+    /// The group and the `kind` in objects.
     #[must_use]
     pub const fn kind(self) -> KindRef<'static> {
         match self {
@@ -31,7 +31,7 @@ impl SetKind {
         }
     }
 
-    /// Returns the kind of ListenerSets that `kind` names in objects.
+    /// Returns the variant for `kind`; `None` if `kind` is not a kind of ListenerSets.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|set| set.kind() == kind)

@@ -44,7 +44,7 @@ pub struct Policy {
 /// A [target selector](https://gateway.envoyproxy.io/docs/api/extension_types/#targetselector) of Envoy Gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetSelector {
-    /// The kind of the targets. The default group is that of Gateway API.
+    /// The kind of the targets. The default group is the group of Gateway API.
     pub kind: Kind,
     /// The labels that targets must have.
     pub labels: Selector,

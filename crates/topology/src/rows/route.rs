@@ -35,8 +35,8 @@ pub struct Route {
     pub hostnames: Box<[Arc<str>]>,
     /// The route's rules.
     pub rules: Box<[Rule]>,
-    /// The entries of implementations in the route's status. Empty for the controller and the web page, which do not
-    /// read them.
+    /// The entries of implementations in the route's status. Empty in the controller and on web pages, because they do
+    /// not read these entries.
     pub statuses: Box<[ParentStatus]>,
 }
 
@@ -82,7 +82,7 @@ impl Route {
         let spec: Spec = wire::spec(wire::text(object))?;
         let mut rules: Vec<Rule> = spec.rules.0.into_iter().map(Rule::from).collect();
         if rules.is_empty() && kind == RouteKind::Http {
-            // The default in the HTTPRoute's CustomResourceDefinition.
+            // The CustomResourceDefinition of HTTPRoutes has a default rule.
             rules.push(Rule::default());
         }
         for (index, rule) in rules.iter().enumerate() {

@@ -21,7 +21,7 @@ impl RouteKind {
     /// All kinds of routes.
     pub const ALL: [Self; 5] = [Self::Grpc, Self::Http, Self::Tcp, Self::Tls, Self::Udp];
 
-    /// The kind in objects.
+    /// The group and the `kind` in objects.
     #[must_use]
     pub const fn kind(self) -> KindRef<'static> {
         match self {
@@ -45,7 +45,7 @@ impl RouteKind {
         }
     }
 
-    /// Returns the kind of routes that `kind` names in objects.
+    /// Returns the variant for `kind`; `None` if `kind` is not a kind of routes.
     #[must_use]
     pub fn named(kind: KindRef<'_>) -> Option<Self> {
         Self::ALL.into_iter().find(|route| route.kind() == kind)

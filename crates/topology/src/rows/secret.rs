@@ -1,5 +1,4 @@
-//! Rows of Secrets with certificates. Only Secrets from files are read: the topology lists no Secrets of a
-//! cluster.
+//! Rows of Secrets with certificates. Only Secrets from files are read. Secrets of a cluster are never listed.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use policy_sync_api::secret::{CERTIFICATE, KEY, TLS_TYPE};
 /// The first bytes of PEM.
 const PEM: &[u8] = b"-----BEGIN ";
 
-/// The fields that the graph reads of a Secret. The row has no part of the content.
+/// The facts about a Secret that the graph uses. The row contains no part of the Secret's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secret {
     /// Whether the Secret is of the type `kubernetes.io/tls`.

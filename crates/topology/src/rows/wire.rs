@@ -1,5 +1,5 @@
-//! The values in objects of Gateway API. Each value is validated like in the API server. A fault has the path of the
-//! invalid value.
+//! Types for the values in objects of Gateway API. Each value is validated as in the API server. A fault has the path
+//! of the invalid value.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -50,8 +50,8 @@ pub(super) fn read_envoy(spec: &Map<String, Value>) -> PolicyRules {
     PolicyRules { strategy, rules, faults: fault.into_iter().collect() }
 }
 
-/// Whether one of the sorted `places` contains `place`, or is inside it. If so, an object at one place conflicts with a
-/// value at the other, as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396).
+/// Whether one of the sorted paths `places` contains the path `place`, or is inside `place`. If so, a merge as in
+/// [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396) cannot keep the values at both paths.
 pub(crate) fn has_overlapping_path(places: &[&str], place: &str) -> bool {
     let mut outer = place.match_indices('/').skip(1).map(|(at, _)| &place[..at]);
     if outer.any(|outer| places.binary_search(&outer).is_ok()) {

@@ -1,6 +1,6 @@
 //! The merge of inherited policies of [GEP-2649](https://gateway-api.sigs.k8s.io/geps/gep-2649/).
-//! `spec.override` takes precedence over more specific policies, and `spec.default` applies to fields that no more
-//! specific policy sets. Both are merged field by field, as in gwctl.
+//! `spec.override` takes precedence over more specific policies. A field of `spec.default` applies unless a more
+//! specific policy sets the field. Both are merged field by field, as in gwctl.
 
 use serde_json::{Map, Value};
 
@@ -14,8 +14,8 @@ pub(super) fn has_shape(spec: &Map<String, Value>) -> bool {
     (has("override") || has("default")) && !has("overrides") && !has("defaults")
 }
 
-/// Reads a policy with this spec: each field of both parts is a rule. If both parts set the same field, only the
-/// override is a rule.
+/// Reads the rules of a policy from its `spec`: each field in `spec.override` and `spec.default` is a rule. If both set
+/// the same field, only the override is a rule.
 pub(super) fn read(spec: &Map<String, Value>) -> PolicyRules {
     match (part(spec, "override", "spec.override"), part(spec, "default", "spec.default")) {
         (Ok(mut overrides), Ok(defaults)) => {

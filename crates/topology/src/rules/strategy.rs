@@ -13,22 +13,22 @@ pub enum Strategy {
     /// The policy is not merged.
     #[default]
     None,
-    /// The policy applies if no more specific policy has rules.
+    /// The policy applies unless a more specific policy has rules.
     AtomicDefaults,
     /// The policy applies instead of all more specific policies.
     AtomicOverrides,
-    /// Each rule applies if no more specific policy has a rule with the same key.
+    /// Each rule applies unless a more specific policy has a rule with the same key.
     MergedDefaults,
     /// Each rule applies, even if a more specific policy has a rule with the same key.
     MergedOverrides,
-    /// GEP-2649: overrides apply instead of more specific policies. Defaults apply if no more specific policy
+    /// GEP-2649: overrides apply instead of more specific policies. A default applies unless a more specific policy
     /// has a rule with the same key.
     Inherited,
-    /// The policy is merged with its parent as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396). This is a
+    /// The policy is merged with its parent policy as in [RFC 7396](https://www.rfc-editor.org/rfc/rfc7396). This is a
     /// `mergeType` of Envoy Gateway.
     JsonMerge,
-    /// The policy is merged with its parent by a strategic merge, which may combine lists. This is a `mergeType` of
-    /// Envoy Gateway.
+    /// The policy is merged with its parent policy by a strategic merge, which may combine lists. This is a `mergeType`
+    /// of Envoy Gateway.
     StrategicMerge,
 }
 

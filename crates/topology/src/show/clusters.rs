@@ -98,7 +98,7 @@ impl ClustersReport {
             }
         }
         report.answers.sort_by(|left, right| {
-            let order = |answer: &ClusterResult| (answer.path.clone(), answer.clusters.clone());
+            let order = |result: &ClusterResult| (result.path.clone(), result.clusters.clone());
             order(left).cmp(&order(right))
         });
         report.unknown.extend(UNKNOWN.map(str::to_owned));
@@ -149,7 +149,7 @@ impl ClustersReport {
             }
             for group in groups(&on, clusters, &listener.name, key) {
                 self.has_unknown_ages |= group.age_orders.contains(&None);
-                self.answers.extend(group.answer(&base, key, &listener.name, &mut self.faults));
+                self.answers.extend(group.result(&base, key, &listener.name, &mut self.faults));
             }
         }
     }
@@ -176,12 +176,12 @@ fn groups<'o>(
     for (cluster, gateway) in clusters {
         let attached_routes = gateway.attached_routes.get(listener).copied();
         let GatewayClusterState { grace_period_end, reason, certain, .. } = gateway;
-        let there: Vec<Option<&PolicyClusterState>> =
+        let states: Vec<Option<&PolicyClusterState>> =
             on.iter().map(|policy| policy.on.clusters.get(cluster)).collect();
         let on: Vec<(&GatewayPolicy<'_>, &PolicyClusterState)> =
-            on.iter().zip(&there).filter_map(|(policy, there)| Some((*policy, (*there)?))).collect();
+            on.iter().zip(&states).filter_map(|(policy, state)| Some((*policy, (*state)?))).collect();
         let age_orders = age_orders(&on, cluster, key);
-        let same = (grace_period_end, reason, certain, attached_routes, there, age_orders.clone());
+        let same = (grace_period_end, reason, certain, attached_routes, states, age_orders.clone());
         let place = *places.entry(same).or_insert_with(|| {
             groups.push(ClusterGroup { clusters: Vec::new(), gateway, on, age_orders, attached_routes });
             groups.len() - 1
@@ -192,8 +192,8 @@ fn groups<'o>(
 }
 
 /// The order of creation on a cluster, for each pair of policies whose rules are merged there. Only pairs of one kind
-/// with a common target are included. An order is `None` if it is unknown. Names decide between two policies of the
-/// same second, as on the hub.
+/// with a common target are included. An order is `None` if it is unknown. If both policies were created in the same
+/// second, their names decide, as on the hub.
 type AgeOrders = Vec<Option<Ordering>>;
 
 /// The [`AgeOrders`] among `on`, the policies on `cluster` that target the Gateway `key`.
@@ -207,7 +207,7 @@ fn age_orders(
         let targets = targets.filter(|target| is_target(target, &policy.key.namespace, key));
         targets.map(|target| target.section.as_deref().map(str::to_owned)).collect()
     };
-    let counting: Vec<_> = on.iter().filter(|(_, there)| there.is_merged).collect();
+    let counting: Vec<_> = on.iter().filter(|(_, state)| state.is_merged).collect();
     let sections: Vec<_> = counting.iter().map(|(policy, _)| sections(policy)).collect();
     let created = |index: usize| counting[index].0.on.created.get(cluster);
     let mut age_orders = AgeOrders::new();
@@ -225,8 +225,9 @@ fn age_orders(
 }
 
 impl ClusterGroup<'_> {
-    /// The creation time of the copy of `policy` on the first of these clusters; the order is the same on all of them.
-    /// Returns `None` if part of the order is unknown. Then the creation times on the hub apply to all policies.
+    /// The creation time of the copy of `policy` on the first cluster of the group. All clusters of the group have the
+    /// same order of creation. Returns `None` if part of the order is unknown. In that case, the creation times on the
+    /// hub apply to all policies.
     fn created(&self, policy: &GatewayPolicy<'_>) -> Option<Created> {
         if self.age_orders.contains(&None) {
             return None;
@@ -236,7 +237,7 @@ impl ClusterGroup<'_> {
     }
 
     /// The result at `listener` of the Gateway `key`, the only Gateway in `base`.
-    fn answer(
+    fn result(
         &self,
         base: &Objects,
         key: &ObjectKey,
@@ -244,8 +245,8 @@ impl ClusterGroup<'_> {
         faults: &mut BTreeSet<ObjectFault>,
     ) -> Option<ClusterResult> {
         let mut objects = base.clone();
-        for (policy, there) in self.on.iter().filter(|(_, there)| there.is_merged) {
-            let spec = there.variant.as_ref().map(|variant| &variant.spec);
+        for (policy, state) in self.on.iter().filter(|(_, state)| state.is_merged) {
+            let spec = state.variant.as_ref().map(|variant| &variant.spec);
             let copy = policy.row.copy(policy.key, key, spec, self.created(policy));
             objects.put_policy(policy.kind.clone(), policy.key.clone(), copy);
         }
@@ -262,15 +263,15 @@ impl ClusterGroup<'_> {
             ControlFlow::Break((path.nodes.to_vec(), hostnames, path.effective.to_vec()))
         });
         let ControlFlow::Break((nodes, hostnames, effective)) = found else { return None };
-        let policies = self.on.iter().map(|(policy, there)| {
+        let policies = self.on.iter().map(|(policy, state)| {
             let locator = Locator::of(policy.kind.as_ref(), policy.key);
-            let mut there = self.with_cluster_name((*there).clone());
+            let mut state = self.with_cluster_name((*state).clone());
             // A policy on the cluster may have no effect on its target. Then the reason comes from the graph.
             let no_effect = graph.policies().iter().find(|policy| policy.locator == locator);
             if let Some((reason, text)) = no_effect.and_then(|policy| policy.without_effect()) {
-                there.reason.get_or_insert_with(|| (reason.word(), text.clone()));
+                state.reason.get_or_insert_with(|| (reason.as_str(), text.clone()));
             }
-            (NodeLabel::object(locator), there)
+            (NodeLabel::object(locator), state)
         });
         Some(ClusterResult {
             path: nodes.into_iter().map(|node| NodeLabel::on_path(&graph, node)).collect(),
@@ -279,7 +280,7 @@ impl ClusterGroup<'_> {
             clusters: self.clusters.clone(),
             certain: self.gateway.certain
                 && !self.age_orders.contains(&None)
-                && self.on.iter().all(|(_, there)| there.certain),
+                && self.on.iter().all(|(_, state)| state.certain),
             gateway: self.gateway_with_cluster_name(),
             policies: policies.collect(),
             attached_routes: self.attached_routes,
@@ -294,9 +295,9 @@ impl ClusterGroup<'_> {
         }
     }
 
-    fn with_cluster_name(&self, mut there: PolicyClusterState) -> PolicyClusterState {
-        there.reason = there.reason.map(|reason| self.named(reason));
-        there
+    fn with_cluster_name(&self, mut state: PolicyClusterState) -> PolicyClusterState {
+        state.reason = state.reason.map(|reason| self.named(reason));
+        state
     }
 
     fn gateway_with_cluster_name(&self) -> GatewayClusterState {
@@ -318,12 +319,12 @@ fn with_reason(mut json: Value, reason: Option<&(&'static str, String)>) -> Valu
 impl Serialize for ClusterResult {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut json = json_of(&self.path, &self.hostnames, &self.effective);
-        let policies = self.policies.iter().map(|(policy, there)| {
-            let mut json = json!({"policy": policy.id, "state": there.state, "counts": there.is_merged});
-            if !there.differs().is_empty() {
-                json["differs"] = json!(there.differs());
+        let policies = self.policies.iter().map(|(policy, state)| {
+            let mut json = json!({"policy": policy.id, "state": state.state, "counts": state.is_merged});
+            if !state.differs().is_empty() {
+                json["differs"] = json!(state.differs());
             }
-            with_reason(json, there.reason.as_ref())
+            with_reason(json, state.reason.as_ref())
         });
         json["policies"] = policies.collect();
         json["clusters"] = json!(self.clusters);

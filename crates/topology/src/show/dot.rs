@@ -11,14 +11,15 @@ use crate::policies::PolicyNode;
 use crate::rows::{RouteKind, SetKind};
 use crate::topology::dot::{BEGIN, DotLines, END, label as text};
 
-/// The parts of a graph that the text contains.
+/// The parts of a graph that the text contains. Except with [`Full`](Self::Full), a policy is included only if one of
+/// its targets is included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// All parts.
     Full,
-    /// Everything except the rules of routes and their backends.
+    /// GatewayClasses, Gateways, ListenerSets, listeners and routes. Rules of routes and backends are left out.
     Routes,
-    /// Everything except routes. The label of each listener has the number of its routes.
+    /// GatewayClasses, Gateways, ListenerSets and listeners. The label of each listener has the number of its routes.
     Listeners,
     /// GatewayClasses and Gateways.
     Gateways,

@@ -4,8 +4,8 @@
 //! GatewayClasses │ Gateways with their listeners │ ListenerSets │ routes with their rules │ backends
 //! ```
 //!
-//! The size of a picture is bounded. Objects with faults are shown first; the last box of a column counts the
-//! objects that are omitted.
+//! The size of a picture is bounded. If a column has too many objects, objects with faults are kept first. The last box
+//! of the column counts the objects that are omitted.
 
 mod order;
 
@@ -19,7 +19,7 @@ use policy_sync_api::text::named;
 
 /// The maximum number of boxes in a column.
 const BOXES: usize = 100;
-/// The maximum number of rows in a box for sections without faults and policies. Rows for listeners are not limited,
+/// The maximum number of sections in a box. Sections with faults or policies are kept first. Listeners are not limited,
 /// because an object of a hub has at most 64 listeners.
 const ROWS: usize = 4;
 /// If at least this many listeners of one object carry the same route, a single line from the object replaces the lines
@@ -100,7 +100,7 @@ pub struct Tile {
     pub object: Option<NodeLabel>,
     /// The object's title, followed by its sections.
     pub rows: Vec<Row>,
-    /// The object's faults: why it is not attached or has no effect, each with the reason first.
+    /// The faults of the object: why it is not attached or has no effect, and faults in its fields.
     pub faults: Vec<String>,
 }
 
@@ -147,7 +147,7 @@ struct PictureBuilder<'r, 'g, 'f> {
     routes: String,
     /// The reasons why objects and sections are not attached.
     unattached: HashMap<Locator<'f>, Vec<String>>,
-    /// The reasons why references of sections do not resolve, each with whether the reason is a fault.
+    /// The reasons why references of sections do not resolve. The flag is true if the reason is a fault.
     unresolved: HashMap<Locator<'f>, Vec<(bool, String)>>,
     /// Other faults of objects, by their locators.
     faults: HashMap<&'r str, Vec<String>>,
@@ -218,9 +218,9 @@ impl<'r, 'g, 'f> PictureBuilder<'r, 'g, 'f> {
                 all.retain(|node| self.matches_filter(*node));
             }
             if column == Column::Backends {
-                let led = self.routed_backends();
+                let routed = self.routed_backends();
                 let count = all.len();
-                all.retain(|node| led.contains(node) || self.graph.policies_on(*node).next().is_some());
+                all.retain(|node| routed.contains(node) || self.graph.policies_on(*node).next().is_some());
                 *self.rest.entry(column).or_default() += count - all.len();
             }
             all.sort_by_cached_key(|node| (!self.has_faults(*node), *node));
@@ -252,12 +252,12 @@ impl<'r, 'g, 'f> PictureBuilder<'r, 'g, 'f> {
     fn draft(&self, node: NodeId) -> TileDraft {
         let mut sections: Vec<NodeId> = self.graph.sections(node).collect();
         let count = sections.len();
-        // All listeners of a Gateway are shown. Of other sections, those with faults or policies come first.
+        // All listeners are shown. Of other sections, sections with faults or policies are kept first.
         if self.graph.object(node).row.listeners().is_empty() && count > ROWS {
-            let has_to_say = |section: &NodeId| {
+            let has_faults_or_policies = |section: &NodeId| {
                 self.is_faulty(*section) || self.graph.policies_on(*section).next().is_some()
             };
-            sections.sort_by_key(|section| (!has_to_say(section), *section));
+            sections.sort_by_key(|section| (!has_faults_or_policies(section), *section));
             sections.truncate(ROWS);
             sections.sort();
         }
@@ -278,7 +278,7 @@ impl<'r, 'g, 'f> PictureBuilder<'r, 'g, 'f> {
                 for (row, node) in draft.rows.iter().enumerate() {
                     places.insert(*node, (columns.len(), index, row));
                 }
-                // The lines of an omitted section begin and end at the row that counts it.
+                // The lines of omitted sections begin and end at the row that counts the omitted sections.
                 for section in self.graph.sections(draft.node) {
                     places.entry(section).or_insert((columns.len(), index, draft.rows.len()));
                 }

@@ -67,7 +67,7 @@ pub struct Replacement {
 impl PolicyEffect {
     /// The effect as one word, for programs.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::InForce => "InForce",
             Self::Partial(_) => "InPart",
@@ -129,7 +129,7 @@ impl PolicyReport {
             has_effect: policy.has_effect(),
             assumed: policy.merge_behavior.is_assumed(),
             unknown: unknown.into_iter().chain(policy.unknown.iter().cloned()).collect(),
-            no_effect: policy.without_effect().cloned().map(|(reason, text)| (reason.word(), text)),
+            no_effect: policy.without_effect().cloned().map(|(reason, text)| (reason.as_str(), text)),
             ..Self::default()
         };
         if policy.merge_behavior.is_direct() {
@@ -213,7 +213,7 @@ impl Serialize for PolicyReport {
         let ids =
             |named: &BTreeSet<NodeLabel>| named.iter().map(|named| named.id.clone()).collect::<Vec<_>>();
         let on_paths = |on: &PathsEffect| {
-            let mut json = json!({"at": ids(&on.at), "fate": on.effect.word(), "paths": on.paths});
+            let mut json = json!({"at": ids(&on.at), "fate": on.effect.as_str(), "paths": on.paths});
             if let Some(Replacement { keys, policies }) = on.effect.replacement() {
                 json["instead"] = json!({"policies": ids(policies), "keys": keys});
             }

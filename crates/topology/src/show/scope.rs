@@ -39,8 +39,8 @@ impl Scope {
 
     /// Whether an object with these policies is selected.
     pub(super) fn has_policies<'l>(&self, mut policies: impl Iterator<Item = Locator<'l>>) -> bool {
-        let Some(asked) = &self.policy else { return true };
-        policies.any(|policy| self.is_named(&policy, asked))
+        let Some(name) = &self.policy else { return true };
+        policies.any(|policy| self.is_named(&policy, name))
     }
 
     fn is_in(&self, locator: &Locator<'_>) -> bool {

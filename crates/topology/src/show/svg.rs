@@ -166,7 +166,7 @@ impl SvgWriter<'_> {
     ) -> fmt::Result {
         let (shown, width) = fitting(&printable(text), room / CHARACTER);
         let weight = if bold { " font-weight=\"bold\"" } else { "" };
-        // Characters of other scripts may have any width: the browser fits them to this length.
+        // Characters that are not ASCII may have any width, so the browser fits the text to this length.
         let length = if shown.is_ascii() {
             String::new()
         } else {

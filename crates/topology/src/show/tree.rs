@@ -50,11 +50,11 @@ pub fn tree(report: &TopologyReport<'_, '_>) -> Vec<String> {
     let faults = report.faults().iter().map(|fault| format!("  {fault}"));
     section(&mut lines, "Faults:", faults.collect());
     if lines.is_empty() {
-        let none = match graph.knows_gateways() {
+        let message = match graph.knows_gateways() {
             true => "There are no Gateways.",
             false => "Unknown: not all Gateways can be read.",
         };
-        lines.push(none.to_owned());
+        lines.push(message.to_owned());
     }
     lines
 }

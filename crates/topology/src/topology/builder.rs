@@ -118,9 +118,8 @@ impl<'o> TopologyBuilder<'o> {
         self
     }
 
-    /// Adds objects that policies cannot target, such as Secrets. A policy that targets such an object is not attached
-    /// to it:
-    /// [`Topology::policies_of`] returns no policies.
+    /// Adds objects that policies cannot target, such as Secrets. A policy that names such an object as its target is
+    /// not attached: [`Topology::policies_of`] returns no policies for the object.
     #[must_use]
     pub fn objects<T: Object + 'o>(mut self, objects: impl IntoIterator<Item = &'o T>) -> Self {
         self.nodes.extend(

@@ -44,7 +44,7 @@ impl Default for ChangeEvents {
 }
 
 impl ChangeEvents {
-    /// Publishes changes of `live` as events until it ends.
+    /// Publishes changes of `live` as events. Returns only after an error.
     ///
     /// # Errors
     ///

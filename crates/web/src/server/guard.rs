@@ -175,10 +175,10 @@ impl Guard {
     fn is_of_this_origin(&self, headers: &HeaderMap) -> bool {
         let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
         let is_ours = origin.is_none_or(|origin| origin == format!("http://{}", self.host).as_bytes());
-        let said = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
-        let navigates =
-            said("sec-fetch-mode") == Some(b"navigate") && said("sec-fetch-dest") == Some(b"document");
-        let is_same = match said("sec-fetch-site") {
+        let value_of = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+        let navigates = value_of("sec-fetch-mode") == Some(b"navigate")
+            && value_of("sec-fetch-dest") == Some(b"document");
+        let is_same = match value_of("sec-fetch-site") {
             None | Some(b"same-origin" | b"none") => true,
             Some(_) => navigates,
         };

@@ -1,4 +1,4 @@
-//! A cache of rendered pages, so that tabs with the same page share the cost.
+//! A cache of rendered pages, so that several tabs with one page cause one rendering.
 
 use axum::body::Bytes;
 use parking_lot::Mutex;

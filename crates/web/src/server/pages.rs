@@ -118,7 +118,7 @@ impl Pages {
             self.live.started_topology().into_iter().flat_map(WatchedTopology::watch_errors);
         let watch_errors: BTreeSet<String> =
             self.live.view().watch_errors().into_iter().chain(watched_topology).collect();
-        // On a hub, faults are shown with their policies.
+        // Only faults in files are notices. Faults on a hub are shown with the policies that they affect.
         let faults = if self.live.is_from_files() {
             self.live.view().watched_kinds().faults.clone()
         } else {
@@ -159,7 +159,7 @@ impl Pages {
             TopologyError::ThreadStart(_) => self.internal_error(),
         })?;
         match timeout(timeout_after, watched_topology.query(query)).await {
-            Ok(Some(answer)) => Ok(answer),
+            Ok(Some(found)) => Ok(found),
             Ok(None) => Err(self.internal_error()),
             Err(_) => {
                 let watch_errors = watched_topology.watch_errors();
@@ -190,7 +190,7 @@ impl Pages {
 
     /// Why `policy` is on the cluster, or is not; `None` if the pages are about files.
     pub(super) async fn explain(&self, policy: &PolicyReport, cluster: String) -> Option<ClusterExplanation> {
-        let answer = match ClusterName::parse(&cluster) {
+        let result = match ClusterName::parse(&cluster) {
             None => Err(format!("{cluster:?} is not a valid cluster name.")),
             Some(name) => {
                 let kind = self.live.view().watched_kinds().kind(policy.origin.kind()).cloned();
@@ -204,7 +204,7 @@ impl Pages {
                 }
             }
         };
-        Some(ClusterExplanation { cluster, answer })
+        Some(ClusterExplanation { cluster, result })
     }
 
     /// The error page after an internal error.
@@ -213,7 +213,7 @@ impl Pages {
         (StatusCode::INTERNAL_SERVER_ERROR, Page(web::error(&self.hub(), "No page", why)))
     }
 
-    /// Reads objects from the hub that are not watched.
+    /// Reads unwatched objects from the hub.
     pub(super) async fn read(
         &self,
         requested: RequestedKinds<'_>,

@@ -1,4 +1,4 @@
-# Services have the ports for which the network is open, and none on nodes.
+# Allows certain ports in Services, and no ports on nodes.
 package admission
 
 import rego.v1
@@ -30,7 +30,7 @@ opens_ports_of_nodes(spec) if spec.type == "NodePort"
 
 opens_ports_of_nodes(spec) if count(spec.externalIPs) > 0
 
-# Nodes do for a load balancer, unless they are told not to.
+# A load balancer has ports on nodes unless `allocateLoadBalancerNodePorts` is false.
 opens_ports_of_nodes(spec) if {
 	spec.type == "LoadBalancer"
 	object.get(spec, "allocateLoadBalancerNodePorts", true)

@@ -1,7 +1,7 @@
-# Nobody runs commands in pods of the system's namespaces, or gets into them by another door.
+# Denies commands in pods of system namespaces, and all other access to processes in these pods.
 #
-# The policy of the first controllers for Kubernetes names `create` alone, and does not import `matches`. A command over a websocket,
-# as kubectl runs it, asks to `get`, and before Kubernetes 1.35 for nothing else.
+# The example for OPA's former kubernetes-policy-controller denies only the verb `create`. But `kubectl exec` sends a
+# request with the verb `get`. Only since Kubernetes 1.35, the API server authorizes `create` as well.
 package authorization
 
 import rego.v1
@@ -24,10 +24,10 @@ is_door(subresource, verb) if {
 	verb in {"get", "create"}
 }
 
-# What `kubectl debug` adds to a pod runs whatever it is told to.
+# `kubectl debug` adds ephemeral containers, which can run any command.
 is_door("ephemeralcontainers", verb) if verb in {"patch", "update"}
 
-# The kubelet runs commands in all pods of a node.
+# Users with access to the kubelet's API can run commands in all pods of the node.
 deny contains {
 	"id": "exec",
 	"resource": {"kind": "nodes", "namespace": namespace, "name": name},

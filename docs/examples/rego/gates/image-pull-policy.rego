@@ -1,4 +1,4 @@
-# Images are pulled each time, so that nobody runs one that they may not pull: what says otherwise is mended.
+# Sets `imagePullPolicy: Always`, so that no Pod runs a cached image that its namespace may not pull.
 package admission
 
 import rego.v1

@@ -19,5 +19,5 @@ test_another_is_mended_where_it_stands if {
 	denial.resolution.patches[0].path == "/spec/containers/1/imagePullPolicy"
 }
 
-# Asked of all policies: none wants to mend the same otherwise.
+# `policy-sync rego test` evaluates all admission policies for this sample, and fails if their patches conflict.
 sample_pod := review(["Never"])

@@ -1,7 +1,7 @@
-# Images come from registries that somebody looks after.
+# Allows images from certain registries only.
 #
-# Each name ends with a `/`: without it, `registry.example.com.elsewhere.example/x` begins with one of them. All kinds of containers
-# count; those that are added to a running pod are a subresource, which the package authorization can deny.
+# Each registry ends with `/`, so that `registry.example.com.elsewhere.example/x` is denied. `kubectl debug` adds
+# containers to a running Pod through a subresource, which only the package `authorization` can deny.
 package admission
 
 import rego.v1

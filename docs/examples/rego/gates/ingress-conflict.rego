@@ -1,4 +1,4 @@
-# A host belongs to the Ingress that had it first.
+# Denies an Ingress with a host that another Ingress already has.
 package admission
 
 import rego.v1

@@ -1,8 +1,8 @@
-# An Ingress takes hosts that its Namespace may have: those of the annotation `ingress-allowlist`, with commas between. `*.` and a domain
-# stands for whatever is below it.
+# Allows only the hosts in the Namespace's annotation `ingress-allowlist`, a comma-separated list. The entry
+# `*.example.com` allows all subdomains of `example.com`.
 #
-# The policy that this one follows asks about the hosts of rules alone: a rule without one, and a default backend, take all hosts. Its
-# pattern lets the dots of a domain be any character, and what follows it be anything.
+# OPA's original policy checks only the hosts in rules, although a rule without a host, and a default backend, receive
+# requests for all hosts. Its regular expressions match any character for a dot, and any text after the domain.
 package admission
 
 import rego.v1

@@ -1,4 +1,4 @@
-# A namespace has two load balancers at most. The one that is written counts once, whether it is there already or not.
+# Limits a namespace to two load balancers. The reviewed Service counts once, even if it exists already.
 package admission
 
 import rego.v1

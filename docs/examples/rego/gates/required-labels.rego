@@ -1,7 +1,7 @@
-# Namespaces say whose they are, and who pays for them.
+# Requires labels for the team and the cost center of a Namespace.
 #
-# Their place is `""`: they are in no namespace. A policy that leaves the namespace free there, or that compares a label that is not
-# there, lets every Namespace pass.
+# Namespaces are cluster-scoped, so `namespace` is `""`. `object.get` returns `""` for a missing label. Without it, the
+# comparison would be undefined, and the rule would deny nothing.
 package admission
 
 import rego.v1

@@ -1,4 +1,4 @@
-# Apps that handle card data run in EU zones, on clusters that are certified for it.
+# Places apps that handle card data only on certified clusters in EU zones.
 package io.k8s.federation.admission
 
 import rego.v1
@@ -7,7 +7,7 @@ import data.kubernetes.clusters
 
 preferences := "federation.kubernetes.io/replica-set-preferences"
 
-# Where such an app may run.
+# The clusters on which these apps may run.
 certified contains name if {
 	some name, cluster in clusters
 	cluster.metadata.labels.zone == "eu"
@@ -16,10 +16,10 @@ certified contains name if {
 
 handles_cards if input.metadata.annotations["requires-pci"] == "true"
 
-# What its developer asks for.
+# The clusters that the developer of the app requests.
 wish := json.unmarshal(input.metadata.annotations[preferences])
 
-# Nobody asks for anything: all of these clusters, alike.
+# Without a request, places the app on all certified clusters with equal weights.
 annotations[preferences] := {"clusters": {name: {"weight": 1} | some name in certified}, "rebalance": true} if {
 	handles_cards
 	not input.metadata.annotations[preferences]

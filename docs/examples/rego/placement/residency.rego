@@ -1,4 +1,4 @@
-# Policies stay on the clusters of the region that their namespace names, wherever else they are meant to be.
+# Keeps Gateway API policies on the clusters of the region in the Namespace's label `region`.
 package io.k8s.federation.admission
 
 import rego.v1
@@ -17,5 +17,5 @@ annotations[selector] := sprintf("region=%s", [region]) if {
 	not input.metadata.annotations[selector]
 }
 
-# What its developer asks for is narrowed.
+# If the developer sets a selector, adds the region to this selector.
 annotations[selector] := sprintf("%s,region=%s", [input.metadata.annotations[selector], region]) if stays

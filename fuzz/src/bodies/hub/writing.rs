@@ -58,7 +58,7 @@ impl Hub {
                 }
             };
             wrote |= !actions.is_empty();
-            actions.iter().for_each(|action| self.carry_out(action));
+            actions.iter().for_each(|action| self.apply_action(action));
         }
         wrote
     }
@@ -95,7 +95,7 @@ impl Hub {
         true
     }
 
-    fn carry_out(&mut self, action: &WorkAction) {
+    fn apply_action(&mut self, action: &WorkAction) {
         let key = (action.cluster().to_string(), action.name().to_string());
         self.version += 1;
         let name = ObjectKey::new(&key.0, &key.1);

@@ -32,7 +32,7 @@ const REVIEWED_USER: &str = "jane";
 /// A user whose requests are not reviewed: the configuration of the API server exempts all names with the prefix
 /// `system:` except ServiceAccounts.
 const UNREVIEWED_USER: &str = "system:unasked";
-/// Rate of reviews as a multiple of the usual rate: numerator and denominator.
+/// Rate of reviews as a multiple of [`Options::rate`]: numerator and denominator.
 const FASTER: (usize, usize) = (5, 2);
 /// Goal for a review, in milliseconds.
 const REVIEW_GOAL: f64 = 2.0;

@@ -48,8 +48,8 @@ impl Corpus {
     }
 }
 
-/// An embedded engine with this number of deny policies. It needs no data, because an audit passes each object as
-/// input.
+/// An embedded engine with this number of deny policies. The engine needs no data, because an audit passes each object
+/// as input.
 pub(super) fn embedded(policies: usize) -> Result<Engine> {
     Ok(Evaluator::Embedded
         .engine(&modules::bundle(&modules::denying(policies))?)?

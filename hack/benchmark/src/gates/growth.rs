@@ -28,8 +28,8 @@ pub(crate) async fn measure(options: &Options) -> Result<Vec<Measure>> {
     measured.await.context("the audit panicked")?
 }
 
-/// Measures the duration of audits, in seconds. Each element of `sizes` has the value in the result, the number of
-/// objects, and the number of Rego policies.
+/// Measures the duration of audits, in seconds. Each element of `sizes` has the x coordinate of its point, the number
+/// of objects, and the number of Rego policies.
 fn points(sizes: &[(usize, usize, usize)], runs: usize) -> Result<Vec<(f64, f64)>> {
     let point = |(size, objects, policies): &(usize, usize, usize)| {
         let (corpus, engine) = (Corpus::new(*objects), corpus::embedded(*policies)?);

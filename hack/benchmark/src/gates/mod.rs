@@ -4,7 +4,7 @@
 //! admitted (G1), review (G2)           admission
 //! authorized (G3)                      authorization
 //! standing, growth, reports (G4 to G6) audit, with corpus and auditing
-//! traffic (G7)                         all of them, while policies change
+//! traffic (G7)                         admission and authorization, while Rego policies change
 //! ```
 
 pub(super) mod admitted;

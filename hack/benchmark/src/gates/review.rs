@@ -13,7 +13,7 @@ use crate::sample::Sample;
 
 /// Factor between the two numbers of documents.
 const GROWTH: usize = 10;
-/// Goal for the duration with ten times as many documents, as a multiple of the duration with fewer.
+/// Goal for the duration with the larger number of documents, as a multiple of the duration with the smaller number.
 const DOCUMENTS_GOAL: f64 = 1.2;
 /// Goal for a review with a join, as a fraction of OPA's duration.
 const JOIN_GOAL: f64 = 0.5;

@@ -27,7 +27,7 @@ const SECONDS_GOAL: f64 = 2.0;
 const OPA_GOAL: f64 = 0.3;
 /// Goal for the additional memory, in MiB.
 const MEMORY_GOAL: f64 = 5.0;
-/// Goal for the duration of a create during an audit, as a multiple.
+/// Goal for the duration of a create during an audit, as a multiple of the duration without an audit.
 const MEANWHILE_GOAL: f64 = 1.5;
 
 /// Measures audits in memory and on a hub.
@@ -75,7 +75,7 @@ async fn alone(options: &Options) -> Result<Vec<Measure>> {
 async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     rego_policies::set(hub).await?;
     documents::fill(&hub.client, options.documents, Variety::Different).await?;
-    // Audits run only on request.
+    // With this interval, audits run only on request.
     let reviewer =
         Reviewer::start(hub, NAMESPACE, options.documents, &["--audit-interval=0".to_owned()]).await?;
     let mut reader = AuditReader::new(hub, &reviewer, NAMESPACE).await?;
@@ -97,7 +97,7 @@ async fn on_hub(hub: &MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     reviewer.stop(hub).await?;
     documents::clear(&hub.client, PODS, documents::namespaces()).await?;
     let (memory, quiet, meanwhile) = (Sample::new(memory), Sample::new(quiet), Sample::new(meanwhile));
-    // The hub itself stalls now and then, in both arms: one such turn must not decide.
+    // Uses the medians of the turns, because the hub itself stalls in some turns of both arms.
     let ratio = meanwhile.median() / quiet.median();
     Ok(vec![
         Measure::at_most("G4", "memory of an audit", memory.median(), "MiB", MEMORY_GOAL).detail(format!(
@@ -127,9 +127,9 @@ async fn taken(controller: &Controller, reader: &mut AuditReader) -> Result<f64>
     Ok(Memory::of_process(pid)?.peak - before)
 }
 
-/// Durations of creates without an audit and during one, in seconds. During an audit, only creates that are due within
-/// its duration count. Without one, creates within the same time from the start count, so that both samples have the
-/// same size.
+/// Durations of creates without an audit and during an audit, in seconds. The second sample contains only creates that
+/// are due before the audit ends. The first sample contains creates from a period of the same length, so that both
+/// samples have the same size.
 async fn creates(
     hub: &MeasuredHub,
     reader: &mut AuditReader,

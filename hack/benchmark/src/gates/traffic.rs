@@ -31,9 +31,9 @@ use crate::usage::Memory;
 const NAMESPACE: &str = "traffic";
 /// The user of the requests.
 const USER: &str = "jane";
-/// Duration as a multiple of the usual duration of a load.
+/// Duration of the run, as a multiple of [`Options::load`].
 const LONGER: usize = 5;
-/// Divisor of the usual rate, because the API server reviews each request up to four times.
+/// Divisor of [`Options::rate`], because the API server reviews each request up to four times.
 const SLOWER: usize = 4;
 /// Interval of policy changes.
 const CHANGES: Duration = Duration::from_secs(1);
@@ -210,9 +210,9 @@ impl Step {
     }
 
     /// Whether the message is a denial by a single version of the Rego policies.
-    fn is_denied_by(self, said: &str) -> bool {
+    fn is_denied_by(self, message: &str) -> bool {
         let number = |id: &str| {
-            let (_, rest) = said.split_once(&format!("{id}-"))?;
+            let (_, rest) = message.split_once(&format!("{id}-"))?;
             rest.split_once('.').map(|(number, _)| number.to_owned())
         };
         match self {

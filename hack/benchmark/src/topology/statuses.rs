@@ -68,7 +68,7 @@ struct Cost {
     described: String,
 }
 
-/// Measures all three rows.
+/// Measures T3, T4 and T5.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     let policies = hub.policies;
     hub.set_policies(0).await?;
@@ -101,12 +101,12 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     let limit_cost = cost(hub, &controller, &format!("{}/own-0", hub.scene.path()), &limits).await?;
     let elsewhere = json!({"spec": {"parentRefs": [{"name": scene::NAME, "sectionName": "nowhere"}]}});
     cost(hub, &controller, &format!("{ROUTES}/route-0"), &elsewhere).await?;
-    // Waits until the controller may write the ConfigMap again.
+    // The controller writes the ConfigMap of the topology at most once every ten seconds.
     hub.quiet().await?;
     Memory::reset_peak(controller.pid())?;
     let before = Memory::of_process(controller.pid())?;
-    let there = json!({"spec": {"parentRefs": [{"name": scene::NAME}]}});
-    let route_cost = cost(hub, &controller, &format!("{ROUTES}/route-0"), &there).await?;
+    let attached = json!({"spec": {"parentRefs": [{"name": scene::NAME}]}});
+    let route_cost = cost(hub, &controller, &format!("{ROUTES}/route-0"), &attached).await?;
     let after = Memory::of_process(controller.pid())?;
 
     let with = arrivals(hub, options.runs).await?;
@@ -232,8 +232,8 @@ async fn statuses(hub: &MeasuredHub, controller: &Controller) -> Result<(f64, f6
     let get = || Requests::new(ROUTES).get("route-1", &Default::default());
     wait::until("the route's status is current", crate::hub::LIMIT, || async {
         let found: Value = hub.client.request(get().context("building a get request")?).await?;
-        let said = &found["status"]["parents"][0]["conditions"][0]["observedGeneration"];
-        ensure!(*said == found["metadata"]["generation"], "{said}");
+        let observed = &found["status"]["parents"][0]["conditions"][0]["observedGeneration"];
+        ensure!(*observed == found["metadata"]["generation"], "{observed}");
         Ok(())
     })
     .await?;

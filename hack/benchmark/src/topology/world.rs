@@ -107,7 +107,7 @@ impl World {
         }
     }
 
-    /// Reads all objects as rows of a graph.
+    /// Parses all objects, and keeps the fields from which a graph is built.
     ///
     /// # Errors
     ///

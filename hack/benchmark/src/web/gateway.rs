@@ -39,7 +39,7 @@ fn route(gateway: &str, number: usize) -> Value {
         "spec": {"parentRefs": [{"name": gateway}], "hostnames": [format!("host-{number}.example.com")], "rules": rules}})
 }
 
-/// Measures both rows.
+/// Measures W3, and the memory of W5 for a Gateway.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     apply_all(&hub.client, [&fixtures::gateway(NAMESPACE, FEW.0, CLASS, None)]).await?;
     let policies = hub.policies;

@@ -34,7 +34,7 @@ const EVENTS_GOAL: f64 = 1.0;
 const CORE_GOAL: f64 = 0.2;
 const FLAT_GOAL: f64 = 4.0;
 
-/// Measures all four rows.
+/// Measures W1, W2 and W6, and the memory of W5 for the fleet.
 pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<Vec<Measure>> {
     progress(&format!(
         "annotating {} policies with their state on {} clusters",
@@ -49,7 +49,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     };
     let shown = pages(hub, None).await;
     until(&shown, "/", &format!("{} policies on {} clusters", hub.policies, hub.clusters.len())).await?;
-    // Allows the process to release the memory of listing.
+    // Allows the process to release the memory that the list of policies required.
     tokio::time::sleep(options.settles).await;
     let loaded = Memory::of_process(shown.process.pid())?.resident;
 
@@ -126,7 +126,7 @@ async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec
         });
         futures::future::try_join_all(tabs).await.map(|_: Vec<()>| ())
     };
-    // Few clusters, so that the hub can process the changes.
+    // Uses few clusters, so that the hub can process all changes.
     let few = &hub.clusters[..hub.clusters.len().min(3)];
     let changing = async {
         let mut sent = JoinSet::new();
@@ -135,7 +135,7 @@ async fn tabs(hub: &MeasuredHub, shown: &Pages, options: &Options) -> Result<Vec
         let before = processor_time(pid)?;
         for turn in 0..rate * seconds {
             every.tick().await;
-            // A different cluster rejects the policy each time.
+            // Each time that a policy changes, the next cluster rejects it.
             let refusing = Some(turn / hub.policies % few.len());
             let (client, request) =
                 (hub.client.clone(), annotation_request(hub, few, turn % hub.policies, refusing)?);

@@ -16,7 +16,7 @@ use crate::report::{Measure, progress};
 use crate::sample::Sample;
 
 const GOAL: f64 = 1.3;
-/// Page size of the lister, as in the controller's lists.
+/// Page size of the raw list with which a start is compared. The controller's lists have the same page size.
 const PAGE: u32 = 500;
 /// Number of clusters in the annotations of each policy.
 const CLUSTERS: usize = 3;
@@ -40,7 +40,7 @@ pub(crate) async fn measure(hub: &mut MeasuredHub, options: &Options) -> Result<
     Ok(vec![Measure::ratio("W4", what, &Sample::seconds(&ready), &Sample::seconds(&listed), GOAL)])
 }
 
-/// The time from the start until the page shows that all policies have been read.
+/// The time from the start of the web server until the page shows that all policies have been read.
 async fn start(hub: &MeasuredHub) -> Result<Duration> {
     let began = Instant::now();
     let shown = pages(hub, None).await;
@@ -56,7 +56,7 @@ async fn start(hub: &MeasuredHub) -> Result<Duration> {
     }
 }
 
-/// The time for a lister to page through and decode the same policies on a new connection.
+/// The time to list the policies in pages on a new connection, and to decode them.
 async fn list(hub: &MeasuredHub) -> Result<Duration> {
     let began = Instant::now();
     let client = Client::try_from(hub.hub().client_config()).context("creating a client")?;

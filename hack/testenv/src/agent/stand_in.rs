@@ -7,14 +7,12 @@
 //!            └─ observing ◀─────┘                               ─▶ hub: Available, feedback
 //! ```
 //!
-//! A work is applied when it is new, when its spec or labels change, at the resync, and after a failure. The
-//! first retry follows after 5 ms, and each further delay doubles. A conflict of server-side apply is not a
-//! failure. The work is applied again at the resync. A work is observed at each of its changes, at changes of a
-//! watched object, and at each poll.
+//! A work is applied when it is new, when its spec or labels change, at the resync, and after a failure. The first
+//! retry follows after 5 ms, and each further delay doubles. A conflict of server-side apply is not a failure, so
+//! it causes no retry. A work is observed at each of its changes, at changes of a watched object, and at each poll.
 //!
-//! Not implemented, because no test of a producer needs it yet: the strategies `Update` and `ReadOnly` (rejected
-//! with a message), `ignoreFields`, executors, well-known feedback and conditions, eviction, client-side
-//! throttling.
+//! These features are not implemented, because no test needs them yet: the strategies `Update` and `ReadOnly` (rejected
+//! with a message), `ignoreFields`, executors, well-known feedback and conditions, eviction, client-side throttling.
 
 mod applying;
 mod conditions;

@@ -48,7 +48,7 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("data-dir", ETCD_DATA.into()),
                 ("listen-client-urls", etcd.clone()),
                 ("advertise-client-urls", etcd),
-                // A single member has no peers; any free port will do.
+                // A single member has no peers, so any free port is suitable.
                 ("listen-peer-urls", "https://127.0.0.1:0".into()),
                 ("peer-auto-tls", "true".into()),
                 ("cert-file", "etcd.crt".into()),
@@ -83,10 +83,11 @@ pub(super) fn command<'a>(name: &str, plane: &'a ControlPlane) -> Result<(&'a Pa
                 ("service-account-key-file", "service-accounts.pub".into()),
                 ("service-account-signing-key-file", "service-accounts.key".into()),
                 ("service-cluster-ip-range", "10.0.0.0/24".into()),
-                // There are no pods, and no controller that creates the `default` ServiceAccount.
+                // This plugin rejects Pods in namespaces without the `default` ServiceAccount, which no controller
+                // creates here.
                 ("disable-admission-plugins", "ServiceAccount".into()),
-                // By default, the API server would publish 127.0.0.1 as endpoint of the Service `kubernetes`, and
-                // reject this address.
+                // By default, the API server publishes its address as endpoint of the Service `kubernetes`, which fails
+                // for 127.0.0.1.
                 ("endpoint-reconciler-type", "none".into()),
                 ("audit-policy-file", audit::POLICY_FILE.into()),
                 ("audit-log-path", audit::LOG_FILE.into()),

@@ -14,7 +14,7 @@ const WANTED: [&str; 4] = [
     "referencegrants.gateway.networking.k8s.io",
 ];
 
-/// Other CRDs that a topology reads.
+/// CRDs of further kinds that a topology contains.
 const MORE: [&str; 5] = [
     "grpcroutes.gateway.networking.k8s.io",
     "listenersets.gateway.networking.k8s.io",
@@ -27,7 +27,7 @@ pub(super) fn read(folder: &Path) -> Result<Vec<Crd>> {
     of_names(folder, &WANTED)
 }
 
-/// All other route kinds, and ListenerSets.
+/// The CRDs of ListenerSets, and of all route kinds except HTTPRoute.
 pub(super) fn read_more(folder: &Path) -> Result<Vec<Crd>> {
     of_names(folder, &MORE)
 }

@@ -1,5 +1,5 @@
-//! Objects that are small but expensive to read, each paired with a plain object of the same kind and about the
-//! same size.
+//! Objects that are small but expensive to read, each paired with a *plain* object of the same kind and about the same
+//! size, which is cheap to read.
 //!
 //! API servers accept these objects. Each object attacks an operation whose cost grows faster than the object. Such
 //! operations compile an expression, compare all pairs of items, or hash or search a long text once for every item.
@@ -25,7 +25,7 @@ pub struct CostlyObject {
     pub plain: Value,
 }
 
-/// The controller that these objects address.
+/// The name of the controller that the expensive and the plain objects refer to.
 pub static CONTROLLER: LazyLock<ControllerName> =
     LazyLock::new(|| ControllerName::new("kuadrant.io/policy-sync"));
 
@@ -97,8 +97,8 @@ fn routes() -> Vec<CostlyObject> {
             of(name, route_of_expressions("mob", "r", expression), plain)
         })
         .collect();
-    // The API server rejects these routes today, but a later API version may accept them. The reader reports the
-    // position of each error.
+    // The API server rejects these routes today, but a later API version may accept them. The error for each route
+    // contains the position of the fault.
     let plain = || route("HTTPRoute", ("mob", "r"), "Exact", &|_| "x".repeat(300));
     let mut wrong = plain();
     wrong["spec"]["rules"][15]["matches"][15]["headers"][15]["name"] = "a b".into();

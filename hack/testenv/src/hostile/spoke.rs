@@ -10,7 +10,7 @@ use super::{Hostile, REGION, strings};
 
 /// Names of Gateways and policies that may exist.
 const NAMES: [&str; 6] = ["web", "api", "limits", "auth", "one", "two"];
-/// Origins that a work may name.
+/// Objects that the annotation `kuadrant.io/parent` of a work may name.
 const PARENTS: [&str; 5] = [
     "ratelimitpolicies.kuadrant.io/shop/one",
     "ratelimitpolicies.kuadrant.io/shop/limits",
@@ -104,8 +104,8 @@ impl Hostile {
         }
     }
 
-    /// Changes the status of a work. Usually, the status has the values that the work's feedback rules request, with
-    /// other content.
+    /// Changes the status of a work. Usually, the status has all values that the work's feedback rules request, with
+    /// random content.
     pub fn respond(&mut self, work: &mut Value) {
         let (spec, generation) = (work["spec"].clone(), work["metadata"]["generation"].as_i64().unwrap_or(1));
         match self.below(8) {
@@ -199,18 +199,18 @@ impl Hostile {
     /// precedes the text.
     fn ancestors(&mut self, revision: &str) -> String {
         let sized = |text: &str| format!("{}:{text}", text.chars().count());
-        let mut said = String::new();
+        let mut ancestors = String::new();
         let mut words = String::new();
         for _ in 0..self.below(20) {
             let status = self.one(&["True", "False", "Unknown", "Perhaps"]);
             let texts =
                 [self.one(&["Accepted", "Enforced", "Other"]), status, "1", "Reason"].map(sized).concat();
             let parts = [sized(&self.name(&NAMES)), sized(""), sized(&self.text(300)), sized(&sized(&texts))];
-            said.push_str(&sized(&parts.concat()));
+            ancestors.push_str(&sized(&parts.concat()));
             words.push_str(&sized(&self.text(2_000)));
         }
         let mut text =
-            format!("policy-sync/1 {}{}{}{}", sized(revision), sized("1"), sized(&said), sized(&words));
+            format!("policy-sync/1 {}{}{}{}", sized(revision), sized("1"), sized(&ancestors), sized(&words));
         if self.once_in(3) {
             let end = text.floor_char_boundary(self.below(text.len() + 1));
             text.truncate(end);
@@ -218,7 +218,7 @@ impl Hostile {
         text
     }
 
-    /// Successive values of the label [`REGION`], alternating between two.
+    /// Successive values of the label [`REGION`], alternating between two values.
     pub fn flips(&mut self) -> Vec<&'static str> {
         let regions = self.one(&[["eu", "us"], ["us", "eu"], ["eu", ""]]);
         regions.into_iter().cycle().take(2 + self.below(6)).collect()

@@ -67,8 +67,8 @@ impl Hostile {
         if self.once_in(4) { Operation::Delete(object) } else { Operation::Write(object) }
     }
 
-    /// Operations of the tenant `namespace`, in order. The objects are large, expensive to read or terminating,
-    /// or have an annotation against remediation.
+    /// Operations of the tenant `namespace`, in order. The objects are large, expensive to read or terminating, or have
+    /// an annotation that disables remediation.
     pub fn operations(&mut self, namespace: &str) -> Vec<Operation> {
         let name = self.name(&NAMES);
         let mut object = match self.below(8) {
@@ -223,7 +223,7 @@ impl Hostile {
         }
     }
 
-    /// Adds a finalizer and a deletion timestamp to `object`. Server-side apply accepts both when it creates an
+    /// Adds a finalizer and a deletion timestamp to `object`. Server-side apply accepts both fields when it creates an
     /// object.
     pub fn forge_deletion(object: &mut Value) {
         object["metadata"]["finalizers"] = json!([FINALIZER]);

@@ -1,4 +1,4 @@
-//! Work agents of all spokes of a server in memory. They apply each work, and clean up each deleted work, after a
+//! Work agents of all spokes of a server in memory. The agents apply each work, and clean up each deleted work, after a
 //! short delay.
 
 use std::time::Duration;

@@ -24,7 +24,8 @@ use crate::hostile::{HOSTILE_TENANT, Hostile, Operation, REGION, ROGUE};
 /// User of the attackers' requests.
 const USER: &str = "attacker";
 
-/// Attackers: the agent of the spoke [`ROGUE`], which at times does its normal work, and the tenant [`HOSTILE_TENANT`].
+/// Attackers: the agent of the spoke [`ROGUE`], which sometimes behaves like a normal agent, and the tenant
+/// [`HOSTILE_TENANT`].
 pub struct Attackers {
     server: MemoryServer,
     hostile: Hostile,
@@ -43,8 +44,8 @@ pub struct Attack {
 }
 
 impl Attackers {
-    /// Starts the attackers. After each interval `every`, they perform an operation that depends on `seed`. The
-    /// tenant can place objects on `clusters` and on the hostile spoke.
+    /// Starts the attackers. After each interval `every`, the attackers perform an operation that depends on `seed`.
+    /// The tenant can place objects on `clusters` and on the hostile spoke.
     ///
     /// # Errors
     ///

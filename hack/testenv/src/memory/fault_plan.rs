@@ -63,7 +63,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Tolerance for the duration of a fault, because unrelated requests may be in progress at a poll.
 const END_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// Prefix of the names of events.
+/// Prefix of [`Plan::at`] for watch events.
 const EVENT: &str = "event of ";
 
 /// One fault at one request or event, printed as `patch manifestworks.… eu-1/limits#2 × response lost` or `event of
@@ -104,9 +104,9 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    /// Requests, in order.
+    /// All requests so far, in order.
     requests: Vec<String>,
-    /// Events, in order.
+    /// All watch events so far, in order.
     events: Vec<String>,
     ordinals: HashMap<String, usize>,
     /// The request with the fault, or the watch request if an event has the fault; and the time of the fault.
@@ -136,7 +136,7 @@ impl Faults {
         self.0.state.lock().disturbed.clone().map(|(info, _)| info)
     }
 
-    /// Waits until the fault on `server` has ended. Returns its duration.
+    /// Waits until the fault on `server` has ended. Returns the duration of the fault.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl Faults {
         plans(&self.0.state.lock().events, EVENT_FAULTS.iter().map(|(fault, _)| *fault))
     }
 
-    /// The fault at `at`, unless one was injected already.
+    /// The fault at `at`. `None` if the plan's fault was injected already.
     fn fault(&self, state: &State, at: &str) -> Option<&'static str> {
         let plan = self.0.plan.as_ref()?;
         (plan.at == at && state.disturbed.is_none()).then_some(plan.fault)

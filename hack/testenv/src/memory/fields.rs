@@ -1,4 +1,4 @@
-//! Fields of an object and their managers: the part of server-side apply that field ownership needs.
+//! Tracks the field managers of an object, and implements the part of server-side apply that depends on field managers.
 //!
 //! A field is a path. A list is a single field, unless its schema identifies the items by keys.
 
@@ -25,8 +25,8 @@ const SERVER_FIELDS: [&str; 10] = [
     "f:selfLink",
 ];
 
-/// For each list of type `map` in a kind, the key fields of its items. The index is the path of the list, without
-/// the steps to items of outer lists.
+/// For each list of type `map` in a kind, the key fields of its items. The key of the map is the path of the list,
+/// without the steps to items of outer lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ListKeys(BTreeMap<Path, Vec<String>>);
 
@@ -163,9 +163,9 @@ impl ListKeys {
                 }
             }
             (Value::Array(into), Value::Array(applied)) if self.steps(path, applied).is_some() => {
-                let there = self.steps(path, into).unwrap_or_default();
+                let steps = self.steps(path, into).unwrap_or_default();
                 for (step, item) in self.steps(path, applied).unwrap_or_default().iter().zip(applied) {
-                    match there.iter().position(|found| found == step) {
+                    match steps.iter().position(|found| found == step) {
                         Some(index) => {
                             path.push(step.clone());
                             self.merge(&mut into[index], item, path);

@@ -143,8 +143,8 @@ impl MemoryServer {
         self.client_of("admin", Faultless)
     }
 
-    /// A client of `user`, with `interposer` deciding the outcomes of its requests and events. The client retries as
-    /// kube's default client does.
+    /// A client of `user`. `interposer` decides the outcomes of the client's requests and watch events. The client
+    /// retries as kube's default client does.
     #[must_use]
     pub fn client_of(&self, user: &str, interposer: impl Interposer) -> Client {
         let (server, user): (Self, Arc<str>) = (self.clone(), user.into());
@@ -300,7 +300,7 @@ impl MemoryServer {
         }
     }
 
-    /// Records a request and its ordinal. Returns its index.
+    /// Records a request and its ordinal. Returns the index of the recorded request.
     fn note(&self, info: &mut RequestInfo) -> usize {
         let mut ordinals = self.0.ordinals.lock();
         let ordinal = ordinals.entry(format!("{} {info}", info.user)).or_default();

@@ -43,7 +43,7 @@ pub enum EventOutcome {
     Expired,
     /// The stream contains a line of invalid JSON instead of the event.
     Garbled,
-    /// From this event on the stream is silent like a dead connection, until the client's transport gives up.
+    /// From this event on, the stream is silent, like a dead connection, until the client's transport gives up.
     Stalled,
     /// Instead of this event and all later events, the stream sends only bookmarks for earlier events, until the watch
     /// times out.

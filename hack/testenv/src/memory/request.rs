@@ -13,7 +13,7 @@ use serde_json::Value;
 pub struct RequestInfo {
     /// The user: the name given to [`super::MemoryServer::client_of`].
     pub user: String,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
+    /// The verb: `get`, `list`, `watch`, `create`, `update`, `patch` or `delete`.
     pub verb: &'static str,
     /// The API group, empty for core.
     pub group: String,
@@ -27,7 +27,7 @@ pub struct RequestInfo {
     pub name: String,
     /// The subresource, empty for the object itself.
     pub subresource: String,
-    /// Counts the user's requests with the same text, from 1.
+    /// Ordinal among the user's requests with the same text, from 1.
     pub ordinal: usize,
     /// When the request was sent.
     pub at: Moment,

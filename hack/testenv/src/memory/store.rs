@@ -37,9 +37,9 @@ pub(super) struct Store {
     objects: BTreeMap<KindKey, BTreeMap<ObjectKey, Stored>>,
     changes: Vec<Change>,
     pub(super) version: u64,
-    /// Changes up to this version are gone.
+    /// The changes of all kinds up to this version are gone.
     pub(super) compacted: u64,
-    /// Changes of a single kind up to this version are gone.
+    /// For each kind whose history has expired, the version up to which its changes are gone.
     forgotten: BTreeMap<KindKey, u64>,
     made: u64,
     /// Permissions that access reviews deny: verb, group and resource.

@@ -65,9 +65,9 @@ impl MemoryServer {
     }
 }
 
-/// Checks that the ConfigMap matches the graph of the objects in `found`. Also checks the statuses that
-/// `controller` writes to Gateways and HTTPRoutes. Only kinds that `listed` accepts are policies. Objects that
-/// cannot be read are skipped if `unreadable`.
+/// Checks that the ConfigMap matches the graph of the objects in `found`. Also checks the statuses that `controller`
+/// writes to Gateways and HTTPRoutes. Only kinds that `listed` accepts are policies. If `unreadable` is true, objects
+/// that cannot be read are skipped.
 ///
 /// # Errors
 ///
@@ -88,8 +88,8 @@ pub fn check_topology(
     compare_statuses(&graph, found, controller, |_| true)
 }
 
-/// Reads the objects into the input of a graph. ReferenceGrants count as known: otherwise, a tenant's policy on another
-/// tenant's Gateway would be in the expected conditions.
+/// Reads the objects into the input of a graph. The list of ReferenceGrants counts as complete. Otherwise, the expected
+/// conditions would include a tenant's policy on another tenant's Gateway.
 fn taken(found: &[HubObject], listed: impl Fn(&str) -> bool, unreadable: bool) -> Result<Objects> {
     let kinds = [GATEWAY_CLASS, GATEWAY, HTTP_ROUTE, GRANT].map(|kind| kind.to_kind());
     let mut objects = Objects::of_cluster(kinds.into());

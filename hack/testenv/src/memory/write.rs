@@ -320,7 +320,8 @@ impl ObjectWrite<'_> {
     }
 }
 
-/// The part of an object that its generation counts: without metadata, and without a status subresource.
+/// The part of an object whose changes increment the generation: all fields except `metadata`, and
+/// except `status` if it is a subresource.
 fn wanted(object: &Value, has_status: bool) -> Value {
     let mut object = object.clone();
     remove(&mut object, "metadata");

@@ -208,9 +208,9 @@ impl Verdict {
             };
             let known = known.iter().find(|known| known.is_of(&entry));
             let known = known.map(|known| known.conditions.as_slice()).unwrap_or_default();
-            let said: Conditions =
-                conditions.iter().filter(|said| types.contains(&said.0)).cloned().collect();
-            entry.conditions = self.renewed(&said, known, now);
+            let wanted: Conditions =
+                conditions.iter().filter(|condition| types.contains(&condition.0)).cloned().collect();
+            entry.conditions = self.renewed(&wanted, known, now);
             entry
         };
         let targets = self.by_target.iter();

@@ -17,7 +17,7 @@ pub struct WorkReport {
 }
 
 impl WorkReport {
-    /// Everything is applied.
+    /// A report that all manifests of the work are applied.
     pub fn applied() -> Self {
         Self {
             applied: Ok(()),
@@ -30,7 +30,7 @@ impl WorkReport {
         }
     }
 
-    /// The copy could not be applied because of `message`.
+    /// A report that the copy could not be applied because of `message`.
     pub fn refused(message: &str) -> Self {
         Self { applied: Err(message.to_owned()), ..Self::applied() }
     }
@@ -77,7 +77,7 @@ impl WorkReport {
         self
     }
 
-    /// The status of `work`.
+    /// The status of `work` with this report.
     #[must_use]
     pub fn status_of(&self, work: &ManifestWork) -> Value {
         let generation = work.metadata.generation;

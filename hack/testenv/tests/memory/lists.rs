@@ -86,7 +86,7 @@ async fn selectors_filter_lists(space: TestNamespace) -> Result<()> {
         let found = api.list(&ListParams::default().labels(selector)).await?;
         assert_eq!(names(&found.items), expected, "{selector}");
     }
-    // The server in memory uses the controller's own parser, so this also compares the parser with a real server.
+    // The server in memory uses the controller's own parser, so this test also compares the parser with a real server.
     for selector in ["x in 1", "x=1=2", "x y", "!x=1", "x in (1"] {
         let refusal = api.list(&ListParams::default().labels(selector)).await;
         assert_eq!(refused(refusal), (400, "BadRequest".to_owned()), "{selector}");
@@ -119,7 +119,7 @@ async fn missing_objects_and_kinds_are_not_found(space: TestNamespace) -> Result
     Ok(())
 }
 
-/// Only in memory: a real server compacts its history after minutes.
+/// Runs only in memory, because a real server compacts its history after minutes.
 #[tokio::test(start_paused = true)]
 async fn continue_token_expires_after_compaction() -> Result<()> {
     let server = policy_sync_testenv::MemoryServer::new();

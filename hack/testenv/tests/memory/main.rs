@@ -1,4 +1,4 @@
-//! Compares the server in memory with a real API server: each test runs on both with the same assertions.
+//! Compares the server in memory with a real API server: each test runs on both servers with the same assertions.
 
 #![allow(clippy::unwrap_used)]
 

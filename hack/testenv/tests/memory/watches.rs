@@ -89,8 +89,8 @@ async fn watch_ends_at_its_timeout_after_a_bookmark(space: TestNamespace) -> Res
     let created = space.create("a").await?;
     let from = created.metadata.resource_version.clone().unwrap();
     let mut bookmarks: Vec<u64> = Vec::new();
-    // A real API server sends the bookmark two seconds before the end. On a busy machine it may end a short watch
-    // without a bookmark.
+    // A real API server sends the bookmark two seconds before the end. On a busy machine, the server may end a short
+    // watch without a bookmark.
     for seconds in [4, 4, 4, 8, 16] {
         let watch = space.policies().watch(&WatchParams::default().timeout(seconds), &from).await?;
         let found: Vec<_> = tokio::time::timeout(Duration::from_secs(30), watch.collect()).await?;

@@ -31,7 +31,7 @@ async fn spoke_crds_are_established() {
     all_are_established("spoke-crds", crds::for_cluster_type(ClusterType::Spoke, &binaries).unwrap()).await;
 }
 
-/// The generated CRDs themselves, even if `POLICY_SYNC_CRDS` replaces them in other tests.
+/// Tests the generated CRDs, even if `POLICY_SYNC_CRDS` replaces them in other tests.
 #[tokio::test]
 async fn generated_crds_are_established() {
     let mut ours = crds::generated(ClusterType::Hub).unwrap();

@@ -21,7 +21,7 @@ use crate::report::Report;
 const EXEC: &str = include_str!("../../../../docs/examples/rego/gates/exec.rego");
 /// The message of the Rego policy's denials.
 const WORDS: &str = "exec: no exec in pods of kube-system";
-/// The kubelet's error for an allowed exec in a pod without node.
+/// The API server's error for an allowed exec in a pod that no node runs.
 const LET_IN: &str = "does not have a host assigned";
 /// A user with all rights, subject to Rego policies.
 const JANE: &str = "jane";
@@ -90,7 +90,7 @@ async fn until_denied(demo: &Demo, namespace: &str, words: &str) -> Result<Strin
     .await
 }
 
-/// Runs `kubectl` as a user or an administrator. Returns whether it succeeded, and its standard error output.
+/// Runs `kubectl` as a user or an administrator. Returns whether the command succeeded, and its standard error output.
 fn kubectl(demo: &Demo, user: Option<&str>, arguments: &[&str]) -> Result<(bool, String)> {
     let mut kubectl = match user {
         Some(user) => demo.kubectl_as(&User::new(user))?,

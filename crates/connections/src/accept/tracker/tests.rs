@@ -68,7 +68,7 @@ async fn active_request_is_not_evicted_for_an_incomplete_head() {
     // All connections are in the middle of a request, or were a moment ago.
     assert!(listener.connect(9).is_none());
     listener.advance_time(TRANSFER_PROTECTION);
-    // A slow body does not protect its connection.
+    // A slow body does not protect its connection from eviction.
     assert!(listener.connect(9).is_some());
     assert!(ended(&reviews).is_empty());
     assert_eq!(ended(&sent), [0]);
@@ -107,7 +107,7 @@ async fn peer_with_a_valid_review_is_kept_before_strangers() {
     let mut listener = Listener::new();
     let known = listener.in_phase(1, Phase::Idle);
     known.prefer();
-    // Even a slow transfer without a credential is evicted first.
+    // A connection without a credential is evicted first, even during a slow transfer.
     listener.in_phase(2, Phase::Sending);
     listener.advance_time(TRANSFER_PROTECTION);
     for number in 0..100 {

@@ -171,6 +171,6 @@ fn failed_evaluations_quote_no_values() {
         "package authorization\ndeny[x] { x := data.kubernetes.secrets.shop.db.data.password & {\"a\"} }";
     let data = json!({"kubernetes": {"secrets": {"shop": {"db": {"data": {"password": "aHVudGVyMg=="}}}}}});
     let snapshot = test_snapshot("policies/p/", &[fails], data, EnforcementAction::Deny);
-    let told = review(&snapshot, &exec("shop")).unwrap_err().to_string();
-    assert!(told.ends_with(": operand of the wrong type for &"), "{told}");
+    let error = review(&snapshot, &exec("shop")).unwrap_err().to_string();
+    assert!(error.ends_with(": operand of the wrong type for &"), "{error}");
 }

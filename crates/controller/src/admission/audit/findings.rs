@@ -48,7 +48,7 @@ impl Findings {
         }
     }
 
-    /// Counts a violation, and keeps it if it is among the first.
+    /// Counts a violation, and keeps it if it is among the first in sort order.
     pub fn add(&mut self, violation: Violation) {
         self.count_one(&violation.enforcement);
         self.kept.push(violation);
@@ -99,7 +99,7 @@ impl Findings {
         self.within(usize::MAX)
     }
 
-    /// A report of an audit made at `at`, smaller than 1 MiB.
+    /// A report, smaller than 1 MiB, of an audit made at `at`.
     #[must_use]
     pub fn report_at(&self, at: Moment) -> Report<'_> {
         Report { at: Some(at.rfc3339()), ..self.within(MAX_REPORT_BYTES) }

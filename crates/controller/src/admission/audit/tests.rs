@@ -233,7 +233,7 @@ fn reports_contain_no_secret_contents() {
         "deny[{\"id\": \"a\", \"resolution\": {\"patches\": [\
             {\"op\": \"add\", \"path\": \"/data/copy\", \"value\": input.reviewed[3].data.password}]}}] { true }",
     ] {
-        let told = of(rule, SecretContents::Readable);
-        assert!(told.contains("\"error\"") && !told.contains("aHVudGVyMg=="), "{rule}: {told}");
+        let report = of(rule, SecretContents::Readable);
+        assert!(report.contains("\"error\"") && !report.contains("aHVudGVyMg=="), "{rule}: {report}");
     }
 }

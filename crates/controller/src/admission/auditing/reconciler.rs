@@ -236,7 +236,7 @@ impl AuditReconciler {
         Ok(Some(stored))
     }
 
-    /// The report, unless its label names another controller.
+    /// The report with this `metadata`; `None` if its label names another controller.
     fn ours(&self, metadata: Metadata) -> Option<(Arc<str>, StoredReport)> {
         let namespace: Arc<str> = metadata.namespace.as_str().into();
         let owner = metadata.labels.get(CONTROLLER).map_or(self.controller.hash(), String::as_str);

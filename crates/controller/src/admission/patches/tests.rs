@@ -140,9 +140,9 @@ proptest! {
             json_patch::patch(&mut patched, &patch).map_err(|error| error.to_string())?;
             Ok::<_, String>(patched)
         };
-        let (mut there, all) = (denials(&patches), denials(&patches));
-        there.reverse();
-        let (one, other) = (result(&all), result(&there));
+        let (mut reversed, all) = (denials(&patches), denials(&patches));
+        reversed.reverse();
+        let (one, other) = (result(&all), result(&reversed));
         prop_assert_eq!(one.is_ok(), other.is_ok());
         if let (Ok(one), Ok(other)) = (one, other) {
             prop_assert_eq!(one, other);

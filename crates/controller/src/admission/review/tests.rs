@@ -125,8 +125,8 @@ fn object_with_a_generated_name_replaces_no_stored_object() {
 #[test]
 fn denial_without_patches_is_final_even_beside_patches() {
     let snapshot = snapshot(&[PULL, QUOTA], &["a", "b"], EnforcementAction::Deny);
-    let said = message(verdict(&snapshot, &pod("c", &["Never"]), AdmissionPhase::Mutating));
-    assert_eq!(said, "403 pull: images are always pulled; quota: 3 pods in shop, 2 are allowed");
+    let response = message(verdict(&snapshot, &pod("c", &["Never"]), AdmissionPhase::Mutating));
+    assert_eq!(response, "403 pull: images are always pulled; quota: 3 pods in shop, 2 are allowed");
 }
 
 #[test]
@@ -238,12 +238,15 @@ fn policies_see_the_request_and_namespaces_are_cluster_scoped() {
 #[test]
 fn message_lists_the_first_denials_and_counts_the_rest() {
     let many = "package admission\nimport rego.v1\ndeny contains sprintf(\"no %d\", [n]) if some n in numbers.range(1000, 11000)\n";
-    let said = message(verdict(
+    let response = message(verdict(
         &snapshot(&[many], &[], EnforcementAction::Deny),
         &pod("web", &[]),
         AdmissionPhase::Mutating,
     ));
-    assert!(said.starts_with("403 no 1000; no 10000; ") && said.ends_with("; and 9981 more"), "{said}");
+    assert!(
+        response.starts_with("403 no 1000; no 10000; ") && response.ends_with("; and 9981 more"),
+        "{response}"
+    );
 }
 
 #[test]
@@ -281,8 +284,8 @@ fn denials_without_a_resource_use_the_enforcement_of_their_policy() {
         [(plain, "a: no"), (empty, "policies/p/0.rego: deny: expected an object with an id")]
     {
         let snapshot = snapshot(&[text], &[], EnforcementAction::Warn);
-        let said = message(verdict(&snapshot, &pod("web", &[]), AdmissionPhase::Validating));
-        assert!(said.starts_with(&format!("[] [\"{warned}")), "{said}");
+        let response = message(verdict(&snapshot, &pod("web", &[]), AdmissionPhase::Validating));
+        assert!(response.starts_with(&format!("[] [\"{warned}")), "{response}");
     }
 }
 

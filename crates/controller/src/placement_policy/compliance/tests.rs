@@ -131,16 +131,16 @@ fn hidden_documents_are_missing_from_data() {
     let cluster =
         |name: &str| (GroupResource::new("example.com", "managedclusters"), ObjectKey::new("", name));
     let pod = |name: &str| (GroupResource::new("", "pods"), ObjectKey::new("shop", name));
-    let said =
+    let listed =
         |hidden: &[(GroupResource, ObjectKey)]| match compliance_without(&snapshot, &app, hidden).unwrap() {
             Compliance::Differs(change) => {
                 ["clusters", "pods"].map(|key| change.annotations[key].clone().unwrap())
             }
             other => panic!("{other:?}"),
         };
-    assert_eq!(said(&[]), ["a,b\"] as 1", "p,q"]);
-    assert_eq!(said(&[cluster("b\"] as 1")]), ["a", "p,q"]);
-    assert_eq!(said(&[cluster("a"), cluster("c"), pod("q"), pod("none")]), ["b\"] as 1", "p"]);
+    assert_eq!(listed(&[]), ["a,b\"] as 1", "p,q"]);
+    assert_eq!(listed(&[cluster("b\"] as 1")]), ["a", "p,q"]);
+    assert_eq!(listed(&[cluster("a"), cluster("c"), pod("q"), pod("none")]), ["b\"] as 1", "p"]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn content_hash_ignores_status_and_resource_version() {
     placed["metadata"]["resourceVersion"] = "8".into();
     placed["metadata"]["labels"] = json!({});
     assert_eq!(hash(&placed), before);
-    // The owner removes the annotation set by the policy: the original object is unchanged, but the content
+    // The owner removes the annotation set by the placement policy: the original object is unchanged, but the content
     // differs.
     placed["metadata"]["annotations"].as_object_mut().unwrap().remove("a");
     assert_ne!(hash(&placed), before);

@@ -50,7 +50,7 @@ fn placement_result(policy: &Policy, original: &Strings) -> BTreeMap<String, Opt
     policy.iter().enumerate().filter_map(of).collect()
 }
 
-/// The expected result for this original object.
+/// The labels or annotations that `policy` must produce if the developer of the object wrote `original`.
 fn expected(policy: &Policy, original: &Strings) -> Strings {
     let mut strings = original.clone();
     for (key, value) in placement_result(policy, original) {
@@ -62,12 +62,12 @@ fn expected(policy: &Policy, original: &Strings) -> Strings {
 /// The stored object after `sent` replaces `stored`.
 fn stored(sent: &Value, stored: &Value, policy: &Policy, field: &str) -> Value {
     let original = super::super::review::original(sent, stored);
-    let said = placement_result(policy, &strings(&original, field));
+    let result_strings = placement_result(policy, &strings(&original, field));
     let mut placement_result = PlacementResult::default();
     if field == "labels" {
-        placement_result.labels = said
+        placement_result.labels = result_strings
     } else {
-        placement_result.annotations = said
+        placement_result.annotations = result_strings
     }
     place(sent, &original, &placement_result).unwrap()
 }

@@ -78,7 +78,7 @@ impl Causes {
         }
     }
 
-    /// Records that `object` complied with this `content` after the change `at`.
+    /// Records that `object` complied with this `content` after the change with the number `at`.
     pub(super) fn record_compliant(&mut self, object: &Object, content: ContentHash, at: u64) {
         match self.last_compliant.get_mut(object) {
             Some(last_compliant) => *last_compliant = (content, at),
@@ -99,7 +99,7 @@ impl Causes {
         if documents.len() > MAX_SIMULTANEOUS { BTreeMap::new() } else { documents }
     }
 
-    /// Records a move of an object that `documents` caused, and returns the documents that are flapping from now on.
+    /// Records that changes of `documents` have moved an object. Returns the documents that are flapping from now on.
     pub(super) fn moved(&mut self, documents: &BTreeMap<Object, u64>, now: Moment) -> Vec<Object> {
         let mut new = Vec::new();
         for (document, number) in documents {

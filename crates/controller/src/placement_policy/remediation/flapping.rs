@@ -46,8 +46,8 @@ impl Remediator {
         }
     }
 
-    /// Records a move that the documents `causes` led to. Publishes an Event on each document that is flapping from now
-    /// on.
+    /// Records that changes of the documents `causes` have moved an object. Publishes an Event on each document that is
+    /// flapping from now on.
     pub(super) fn moved(
         &self,
         mut causes: BTreeMap<Object, u64>,

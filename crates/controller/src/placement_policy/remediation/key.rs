@@ -16,7 +16,7 @@ pub(super) enum Key {
     All,
     /// A pass over all objects of a kind.
     Kind(GroupResource),
-    /// Objects of a kind that may have values set by former placement policies (traces).
+    /// A check of a kind for *traces*, which are values that former placement policies set on objects.
     Traces(GroupResource),
     /// A check of all objects of a Namespace.
     Namespace(Arc<str>),

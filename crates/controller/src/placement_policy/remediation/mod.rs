@@ -8,8 +8,8 @@
 //! ```
 //!
 //! While there is a placement policy, the [loader of Rego policies](crate::rego_loading) keeps the covered objects in
-//! memory. Afterwards the loader keeps them until each object is again as its developer wrote it. Only the leader
-//! remediates.
+//! memory. After the last placement policy is deleted, the loader keeps these objects until each is again as its
+//! developer wrote it. Only the leader remediates.
 
 mod causes;
 mod evaluate;

@@ -63,9 +63,9 @@ impl Remediator {
             }
         }
         let present: BTreeSet<&ObjectKey> = objects.iter().map(|(key, _)| key).collect();
-        let is_there = |object: &Object| object.kind != *kind || present.contains(&object.key);
-        self.violations.retain(is_there);
-        self.causes.lock().retain(is_there);
+        let is_present = |object: &Object| object.kind != *kind || present.contains(&object.key);
+        self.violations.retain(is_present);
+        self.causes.lock().retain(is_present);
         let (count, mut differ, mut left) = (objects.len(), 0, in_turn(objects));
         while !left.is_empty() {
             if self.stop.is_cancelled() || !self.leadership.leads() {
@@ -79,7 +79,7 @@ impl Remediator {
                     // The loader reports this error in the status of the placement policies. It starts another pass
                     // once the placement policies can be evaluated.
                     Err(RegoQueryError::Starting(_) | RegoQueryError::PolicyRejected(_)) => return,
-                    // Documents of this object's namespace are left out, which the loader reports. Objects in other
+                    // The loader reports that documents of this object's namespace are left out. Objects in other
                     // namespaces are evaluated.
                     Err(RegoQueryError::DocumentsOmitted(_)) => true,
                     Err(RegoQueryError::Unreachable(why)) => {

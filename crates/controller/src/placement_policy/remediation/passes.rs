@@ -28,7 +28,7 @@ pub(super) struct Passes {
     /// The GatewayClasses to whose Gateways placement policies apply.
     classes: BTreeSet<Arc<str>>,
     /// The time of the last known change of placement policies or their data.
-    moved: Moment,
+    last_change: Moment,
     /// When the next pass over a kind may begin.
     next_pass_at: BTreeMap<GroupResource, Moment>,
 }
@@ -38,7 +38,7 @@ impl Passes {
     #[must_use]
     pub(super) fn new(now: Moment) -> Self {
         let (kept, clean, covered, traces, classes, next_pass_at) = Default::default();
-        Self { kept, clean, covered, traces, classes, moved: now, next_pass_at }
+        Self { kept, clean, covered, traces, classes, last_change: now, next_pass_at }
     }
 
     /// The kinds that are kept in memory.
@@ -81,7 +81,7 @@ impl Passes {
         new
     }
 
-    /// The kinds that may have traces of former placement policies, if there are no placement policies now.
+    /// The covered kinds for which no check has ruled out traces of former placement policies.
     #[must_use]
     pub(super) fn kinds_that_may_have_traces(&self) -> BTreeSet<GroupResource> {
         self.covered.difference(&self.clean).cloned().collect()
@@ -109,15 +109,15 @@ impl Passes {
 
     /// Records a change of placement policies or their data. Objects of each kind may have traces of the
     /// earlier state.
-    pub(super) fn moved(&mut self, now: Moment) {
+    pub(super) fn inputs_changed(&mut self, now: Moment) {
         self.clean.clear();
-        self.moved = now;
+        self.last_change = now;
     }
 
     /// The remaining time in which the API server may still store objects that were placed before the last change.
     #[must_use]
     pub(super) fn settle_time(&self, now: Moment) -> Option<Duration> {
-        let until = self.moved.after(SETTLE_TIME);
+        let until = self.last_change.after(SETTLE_TIME);
         (until > now).then(|| until.since(now))
     }
 
@@ -174,9 +174,9 @@ mod tests {
         assert!(passes.keep(&covered, false).is_empty() && passes.kept().is_empty());
         assert!(passes.kinds_that_may_have_traces().is_empty());
         // A placement policy is created and deleted. Kept kinds stay until a check has found no traces.
-        passes.moved(now);
+        passes.inputs_changed(now);
         assert_eq!(passes.keep(&covered, true), covered.kinds);
-        passes.moved(now);
+        passes.inputs_changed(now);
         assert!(passes.keep(&covered, false).is_empty());
         assert_eq!(kept(&passes), both);
         for plural in ["a", "b"] {
@@ -185,7 +185,7 @@ mod tests {
         let _ = passes.keep(&covered, false);
         assert!(passes.kept().is_empty());
         // A placement policy may leave traces even if it existed only for a moment.
-        passes.moved(now);
+        passes.inputs_changed(now);
         let _ = passes.keep(&covered, false);
         assert!(passes.may_have_traces(&kind("a")) && passes.kept().is_empty());
         let more = covering(&["a", "b", "c"]);

@@ -78,7 +78,7 @@ pub(super) struct Remediator {
 #[derive(Default)]
 pub(super) struct EvaluationBatch {
     pub(super) results: Vec<((ObjectKey, Rego), Evaluation)>,
-    /// The number of the latest change of the data when the objects were evaluated.
+    /// The number of the latest change of placement policies or documents before the evaluation.
     pub(super) at: u64,
     /// Objects that were not evaluated yet.
     pub(super) left: Vec<(ObjectKey, Rego)>,
@@ -121,7 +121,7 @@ impl Capability for Remediator {
         match key {
             Key::Kinds => self.keep(),
             Key::InputsChanged => {
-                self.passes.lock().moved(self.clock.now());
+                self.passes.lock().inputs_changed(self.clock.now());
                 self.keep();
                 self.queue.enqueue([Key::All]);
             }
@@ -201,10 +201,10 @@ impl Remediator {
             let (began, mut objects, mut results) = (Instant::now(), objects.into_iter(), Vec::new());
             while began.elapsed() < BATCH_DURATION && !stop.is_cancelled() {
                 let Some(object) = objects.next() else { break };
-                let asked = Instant::now();
+                let evaluation_start = Instant::now();
                 let evaluation = evaluate(&snapshot, &object.1, &hidden);
                 let reason = evaluation.compliance.as_ref().err().map(RegoQueryError::reason);
-                metrics.record_evaluation("placement", asked.elapsed(), reason);
+                metrics.record_evaluation("placement", evaluation_start.elapsed(), reason);
                 results.push((object, evaluation));
             }
             EvaluationBatch { results, at, left: objects.collect() }
@@ -310,7 +310,7 @@ impl Remediator {
         let patch =
             objects.patch(&object.key.name, &params, &Patch::Merge(change.merge_patch(&uid, &version)));
         let get = objects.get(&object.key.name, &GetParams::default());
-        match self.requests.write_guarded(patch, get, |there| there.resource_version != version).await {
+        match self.requests.write_guarded(patch, get, |live| live.resource_version != version).await {
             Ok(written) => {
                 if causes.is_empty() {
                     self.recent_patches.record(object, now);

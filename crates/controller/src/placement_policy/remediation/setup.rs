@@ -73,7 +73,8 @@ pub struct ObjectViolation {
     pub key: ObjectKey,
     /// The message of the placement policies, or the difference.
     pub why: Arc<str>,
-    /// Whether a user has to apply the change, or a pause has to end first. False for violations and failed patches.
+    /// Whether remediation waits: for a user who applies the change, or because the object was patched too often or a
+    /// document is flapping. False for violations and failed patches.
     pub is_deferred: bool,
 }
 

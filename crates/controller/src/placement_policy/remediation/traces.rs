@@ -83,7 +83,7 @@ impl Remediator {
     }
 
     /// Whether former placement policies have left a trace on `object`, which has only metadata. If the object is not
-    /// in memory, its annotation counts as a trace, unless its namespace is exempt.
+    /// in memory, its annotation with the original values counts as a trace, unless its namespace is exempt.
     fn has_trace(&self, kind: &GroupResource, object: &HubObject) -> bool {
         let metadata = &object.metadata;
         if !metadata.annotations.contains_key(PLACED_BY_POLICY) || metadata.deletion_timestamp.is_some() {

@@ -8,7 +8,7 @@ use policy_sync_api::moment::Moment;
 use policy_sync_rego::queries::PURPOSES;
 use policy_sync_rego::selection::{LoadOutcome, PendingDependency};
 
-/// The reason in the status of a module that was not checked. The text before it is "waits for".
+/// Why a module was not checked. In the status of the module, this text follows the words "waits for".
 pub(super) const UNCHECKED: &str = "its check, because other modules crash the check";
 
 /// The packages whose requests are denied, each with the reason.
@@ -34,7 +34,7 @@ fn unavailable_reason(verdict: &Verdict, now: Moment) -> Option<String> {
         LoadOutcome::Pending(awaited) => Some(waiting_message(awaited)),
         LoadOutcome::Unchecked => Some(format!("it waits for {UNCHECKED}")),
         LoadOutcome::Rejected { faults, .. } => {
-            Some(faults.told.first().map_or_else(|| "it is rejected".to_owned(), |fault| fault.to_string()))
+            Some(faults.listed.first().map_or_else(|| "it is rejected".to_owned(), |fault| fault.to_string()))
         }
     }
 }

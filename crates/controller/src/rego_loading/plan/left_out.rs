@@ -43,9 +43,9 @@ pub(in crate::rego_loading) fn parts(
     parts
 }
 
-/// Updates `relisted`: the kinds that are listed again because their left-out documents now fit the limits, each with
-/// whether its watch has stopped. Removes kinds once they are listed again. Returns whether the set of watched kinds
-/// changes.
+/// Updates `relisted`, the kinds to list again because their left-out documents now fit the limits. The value of a kind
+/// is true once its watch has stopped. Removes kinds once they are listed again. Returns whether `relisted` has
+/// changed.
 pub(in crate::rego_loading) fn relist(
     view: View<'_>,
     parts: &mut BTreeMap<NamespacedKind, Moment>,
@@ -77,7 +77,8 @@ pub(in crate::rego_loading) fn recheck(parts: &BTreeMap<NamespacedKind, Moment>)
     parts.values().min().map(|since| since.after(RECHECK_INTERVAL))
 }
 
-/// The effect of the left-out `parts` on reviews.
+/// The omitted kinds of each namespace, from the left-out `parts`, and the kinds that Rego policies of each purpose
+/// read.
 #[must_use]
 pub(in crate::rego_loading) fn incomplete(
     view: View<'_>,
@@ -114,7 +115,7 @@ pub(in crate::rego_loading) fn incomplete(
     incomplete
 }
 
-/// A warning for Rego policies that read `kind`, if some of its objects are left out.
+/// A warning for Rego policies that read the kind `plural`, if some objects of that kind are left out.
 #[must_use]
 pub(in crate::rego_loading) fn left_out_warning(
     plural: &str,

@@ -24,8 +24,8 @@ use policy_sync_rego::module::{ModuleId, Text};
 use policy_sync_rego::reads::KindReads;
 use policy_sync_rego::selection::{Candidate, LoadOutcome, PendingDependency, RejectionCause};
 
-/// The candidate texts, the oldest first, each with the text of its module that is in force. `is_due`: whether to check
-/// texts again that together exceeded the size limit.
+/// The candidate texts, the oldest first. Each also has the text in force of the same module. `is_due`: whether to
+/// check texts again that together exceeded the size limit.
 #[must_use]
 pub(super) fn candidates(
     view: View<'_>,

@@ -1,4 +1,4 @@
-//! Detects modules that read unavailable kinds, or have rules at a path used by data.
+//! Detects modules that read unavailable kinds, or have rules at a path in `data` that objects or ConfigMaps use.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ pub(in crate::rego_loading) fn faults(
     faults
 }
 
-/// The fault if the package of `module` is at a path used by data.
+/// The fault if the package of `module` has a path that objects of the hub or data of ConfigMaps use.
 fn path_conflict(view: View<'_>, settings: &Settings, module: &LoadedModule) -> Option<Fault> {
     match module.path() {
         [namespace, ..] if settings.namespaces.contains(namespace) => {
@@ -105,7 +105,7 @@ pub(in crate::rego_loading) fn is_near_limit(objects: usize, limit: usize) -> bo
     objects > limit / 5 * 4
 }
 
-/// Calls `message` for each kind that a module reads. Places the returned message at the first read of the kind.
+/// For each kind that a module reads, a fault with the text that `message` returns, at the first read of the kind.
 fn faults_at_reads(bundle: &Bundle, message: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
     let mut faults = Vec::new();
     for module in bundle.modules() {

@@ -34,8 +34,8 @@ const MAX_MESSAGE_BYTES: usize = 16 * 1024;
 /// The maximum size of an annotation with warnings and notes, in bytes. In JSON, a control character may take six
 /// bytes.
 const MAX_ANNOTATION_BYTES: usize = 128 << 10;
-/// The maximum number of warnings in an annotation, and also of notes. All annotations of an object together are
-/// limited to 256 KiB.
+/// The maximum number of warnings in an annotation. The maximum number of notes is the same. All annotations of an
+/// object together are limited to 256 KiB.
 const MAX_WARNINGS: usize = 20;
 /// The combined state of a carrier's modules.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,11 +48,12 @@ pub(crate) struct CarrierState {
     pub previous_in_force: bool,
     /// Whether data is missing because it cannot be parsed.
     pub data_is_missing: bool,
-    /// The address of the external engine. It evaluates its own Rego policies instead of these texts.
+    /// The address of the external engine. The external engine evaluates its own Rego policies, not the modules of the
+    /// carrier.
     pub external_engine: Option<Arc<str>>,
     /// Warnings; the modules are loaded nevertheless.
     pub warnings: Vec<Fault>,
-    /// Conflicts between patches of these Rego policies and patches of older Rego policies.
+    /// Conflicts between patches of the carrier's Rego policies and patches of older Rego policies.
     pub conflicts: Vec<Fault>,
     /// Notes for the owner of the carrier.
     pub notes: BTreeSet<String>,
@@ -70,9 +71,9 @@ pub(in crate::rego_loading) fn carrier_state(
     let mut carrier_state = CarrierState { previous_in_force: true, ..CarrierState::default() };
     let (mut faults, mut more) = (carried.faults.clone(), 0);
     let is_module = |fault: &&Fault| carried.texts.iter().any(|text| text.id == fault.module);
-    let is_there = |fault: &Fault| carried.data.keys().any(|path| path.join("/") == fault.module.as_str());
+    let is_loaded = |fault: &Fault| carried.data.keys().any(|path| path.join("/") == fault.module.as_str());
     carrier_state.data_is_missing =
-        carried.faults.iter().filter(|fault| !is_module(fault)).any(|fault| !is_there(fault));
+        carried.faults.iter().filter(|fault| !is_module(fault)).any(|fault| !is_loaded(fault));
     carrier_state.warnings.extend(carried.ignored.iter().cloned());
     if let Some(external_engine) = verdicts.external_engine.as_ref().filter(|_| !carried.texts.is_empty()) {
         carrier_state.external_engine = Some(external_engine.clone());
@@ -92,7 +93,7 @@ pub(in crate::rego_loading) fn carrier_state(
             carrier_state.conflicts.push(Fault::new(&text.id, None, conflict));
         }
         if let LoadOutcome::Rejected { faults: found, .. } = &verdict.outcome {
-            faults.extend(found.told.iter().cloned());
+            faults.extend(found.listed.iter().cloned());
             more += found.more;
         }
     }
@@ -186,7 +187,7 @@ impl CarrierState {
             false => {
                 let message = self.message();
                 let message = truncate_bytes(&message, MAX_MESSAGE_BYTES);
-                json!({"status": "error", "error": {"message": message, "errors": entries(&self.faults.told)}})
+                json!({"status": "error", "error": {"message": message, "errors": entries(&self.faults.listed)}})
             }
         };
         if self.faults.more > 0 {
@@ -253,8 +254,8 @@ impl CarrierState {
     /// The note of the Event about a rejection.
     #[must_use]
     pub(crate) fn note(&self) -> Option<String> {
-        let first = self.faults.told.first()?;
-        let more = self.faults.told.len() - 1 + self.faults.more;
+        let first = self.faults.listed.first()?;
+        let more = self.faults.listed.len() - 1 + self.faults.more;
         Some(match more {
             0 => format!("{}: {first}", self.message()),
             more => format!("{}: {first}, and {more} more", self.message()),
@@ -308,7 +309,8 @@ pub(in crate::rego_loading) fn desired_status(
 ) -> Option<(CarrierStatus, Option<CarrierState>)> {
     let carrier = view.carrier(key)?;
     if carrier.carried.is_none() {
-        // The annotation may belong to another controller that also uses the ConfigMap.
+        // The annotation is removed only if this controller wrote it, because another controller may also use the
+        // ConfigMap.
         return carrier.status.is_ours.then(|| (CarrierStatus::default(), None));
     }
     if status_due_at(view, verdicts, registered, key).is_some() {

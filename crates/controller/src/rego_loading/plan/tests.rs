@@ -145,19 +145,19 @@ fn kind_keeps_known_objects_while_it_is_listed_again() {
     let verdicts = Verdicts { reads: bundle(PODS).reads(), ..Verdicts::default() };
     let pod = object("Pod", Some("shop"), "web");
     hub.documents("pods", std::slice::from_ref(&pod));
-    let look = |known: &BTreeMap<String, Value>| {
+    let objects_with = |known: &BTreeMap<String, Value>| {
         let guard = hub.0.read();
         objects(guard.view(NOW), &settings(), &verdicts, known)
     };
-    let known = look(&BTreeMap::new());
+    let known = objects_with(&BTreeMap::new());
     hub.0.forget(&documents(&GroupResource::new("", "pods")), NOW);
-    assert_eq!(look(&known), known, "it is not empty for a moment");
-    assert_ne!(look(&BTreeMap::new()), known);
+    assert_eq!(objects_with(&known), known, "it is not empty for a moment");
+    assert_ne!(objects_with(&BTreeMap::new()), known);
     hub.documents("pods", &[]);
-    assert_eq!(serde_json::to_value(look(&known)).unwrap(), json!({"pods": {}}));
+    assert_eq!(serde_json::to_value(objects_with(&known)).unwrap(), json!({"pods": {}}));
     hub.documents("pods", &[pod]);
     hub.serves("pods", ResolvedPlural::NotServed);
-    assert_eq!(serde_json::to_value(look(&known)).unwrap(), json!({"pods": {}}), "nobody serves it");
+    assert_eq!(serde_json::to_value(objects_with(&known)).unwrap(), json!({"pods": {}}), "nobody serves it");
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl ObjectRow for Document {
 ///
 /// # Errors
 ///
-/// If it is not valid JSON.
+/// If `text` is not valid JSON.
 pub fn document(text: &str) -> Result<Value, serde_json::Error> {
     let mut value = ObjectPart::Object.deserialize(&mut serde_json::Deserializer::from_str(text))?;
     strip_work(&mut value);
@@ -89,7 +89,7 @@ enum ObjectPart {
 }
 
 impl ObjectPart {
-    /// The kind of the part under `key`; `None` if the part is dropped.
+    /// Classifies the part under `key`; `None` if the part is dropped.
     fn part(self, key: &str) -> Option<Self> {
         match (self, key) {
             (Self::Object, "metadata") => Some(Self::Metadata),

@@ -1,6 +1,6 @@
-//! Access to `/audit`. The API server authenticates the token and authorizes its user. Its verdict is cached for some
-//! seconds. Tokens that were not accepted before have separate slots for reviews, so that invalid tokens do not delay
-//! readers.
+//! Access to `/audit`. In a *review* of a token, the API server authenticates the token and authorizes its user. The
+//! verdict is cached for some seconds. Reviews of tokens that were not accepted before have separate slots, so that
+//! invalid tokens do not delay readers.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
@@ -206,7 +206,7 @@ impl Readers {
     }
 }
 
-/// The review that checks whether `user` may get the path.
+/// The SubjectAccessReview that checks whether `user` may `get` the path of the audit.
 fn access_of(user: UserInfo) -> SubjectAccessReview {
     let attributes = NonResourceAttributes { path: Some(PATH.to_owned()), verb: Some("get".to_owned()) };
     let spec = SubjectAccessReviewSpec {

@@ -6,9 +6,10 @@
 //! - An address may hold at most as much memory as it leaves free. So there is always memory for another address.
 //! - Bodies of one address are served in the order of arrival, so each address has one *next body*. Of the next bodies
 //!   of all addresses, the body whose address would hold the least memory is served first.
-//! - If there is too little memory for that body, the address that holds the most memory loses its oldest body that is
-//!   still arriving. If this would not free enough memory, nothing is evicted, and the next body of another address is
-//!   considered.
+//! - If there is too little memory for that body, bodies that are still arriving are evicted until there is enough. Each
+//!   time, the address that holds the most memory loses its oldest arriving body, but only if it holds more than the
+//!   waiting body's address would hold. If this would not free enough memory, nothing is evicted, and the next body of
+//!   another address is considered.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -75,7 +76,7 @@ impl BodyMemory {
         Self(Arc::new(Mutex::new(MemoryState { free: all, bodies, by_address, waiting, next: 0 })))
     }
 
-    /// Registers a body from `address`, which has no memory yet.
+    /// Registers a body from `address` without reserving memory for it.
     pub(super) fn enter(&self, address: Address) -> Reservation {
         let (mut state, evicted) = (self.0.lock(), CancellationToken::new());
         let body = state.next;
@@ -95,7 +96,7 @@ impl Reservation {
             state.waiting.push(WaitingBody { body: self.body, address, size, granted });
             state.grant();
         }
-        // The sender is dropped only together with this future.
+        // The channel's sender is dropped only together with this future.
         let _ = waits.await;
     }
 
@@ -141,7 +142,8 @@ impl MemoryState {
         self.held_by(address) + 2 * size
     }
 
-    /// Grants waiting requests that fit. Then evicts bodies for the first request that would fit after the evictions.
+    /// Grants waiting requests in order, and skips requests that would not fit even after evictions. Stops at the first
+    /// request that needs evictions, and evicts bodies for it. Later requests wait, even if they fit.
     fn grant(&mut self) {
         self.waiting.retain(|waiting| !waiting.granted.is_closed());
         while let Some(at) = self.next() {
@@ -150,13 +152,14 @@ impl MemoryState {
             held.size = size;
             self.free -= size;
             *self.by_address.entry(address).or_default() += size;
-            // If the receiver was dropped, the body's reservation was dropped too, which frees the memory.
+            // If the receiver was dropped meanwhile, for example by a timeout, the body's reservation is dropped next,
+            // which frees the memory.
             let _ = granted.send(());
         }
     }
 
-    /// The next request to grant. `None` if no request fits, or if bodies are being evicted for a request that comes
-    /// first.
+    /// The next request to grant; `None` if no request fits. If the next request needs the memory of other bodies,
+    /// evicts these bodies and also returns `None`.
     fn next(&self) -> Option<usize> {
         let (mut first, mut addresses) = (Vec::new(), HashSet::new());
         for (at, waiting) in self.waiting.iter().enumerate() {
@@ -176,8 +179,9 @@ impl MemoryState {
         None
     }
 
-    /// Evicts arriving bodies until `address` can hold `size` more. Only bodies of addresses that would still hold more
-    /// than `address` are evicted. If this does not free enough memory, nothing is evicted and the result is false.
+    /// Evicts arriving bodies until `address` can hold `size` more. Before each eviction, the
+    /// address that loses the body must hold more than `address` would hold with `size` more. Bodies of it that are already evicted do not count.
+    /// If this does not free enough memory, nothing is evicted and the result is false.
     fn make_room(&self, address: Address, size: usize) -> bool {
         let mut evicted: HashMap<Address, usize> = HashMap::new();
         for held in self.bodies.values().filter(|held| held.is_evicted()) {
@@ -295,7 +299,7 @@ mod tests {
         assert!(waits.iter_mut().all(|body| body.as_mut().now_or_never().is_none()));
         drop((first, second));
         let reserved = waits.iter_mut().filter_map(|body| body.as_mut().now_or_never()).count();
-        assert_eq!(reserved, 2, "the whole of each, or nothing");
+        assert_eq!(reserved, 2, "two bodies get all of their memory, and the others get none");
     }
 
     #[tokio::test]

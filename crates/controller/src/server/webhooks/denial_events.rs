@@ -15,7 +15,7 @@ pub struct DenialEvents {
 }
 
 impl DenialEvents {
-    /// Reports writes that placement policies reject. The Event is about the object.
+    /// Reports writes that placement policies reject. The Event is about the written object.
     #[must_use]
     pub fn of_placement(events: Events) -> Self {
         Self { events, reason: "PlacementRefused", regarding: |request| (request.reference(), None) }

@@ -71,7 +71,7 @@ pub(super) async fn check_permissions(
 }
 
 /// Describes the kind of `gvr`, listed for `role`. Permissions are not checked. If there is no `definition`, API
-/// discovery describes a resource, and a policy kind counts as deleted.
+/// discovery describes a resource kind, and a policy kind counts as deleted.
 ///
 /// # Errors
 ///
@@ -112,6 +112,6 @@ async fn allowed(client: &Client, gvr: &GroupVersionResource, verb: &str) -> Res
         ..SelfSubjectAccessReview::default()
     };
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
-    let answer = with_response_timeout(reviews.create(&PostParams::default(), &review)).await?;
-    Ok(answer.status.is_some_and(|status| status.allowed))
+    let response = with_response_timeout(reviews.create(&PostParams::default(), &review)).await?;
+    Ok(response.status.is_some_and(|status| status.allowed))
 }

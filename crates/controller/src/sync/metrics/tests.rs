@@ -63,7 +63,7 @@ impl Measured {
 
 /// The Gateway `web` with the policy `limits` on `eu-1` and `us-1`. Both clusters are available and have not reported
 /// yet.
-fn unanswered() -> World {
+fn unreported() -> World {
     shop(&["eu-1", "us-1"])
         .with(managed("eu-1", "True"))
         .with(managed("us-1", "True"))
@@ -73,7 +73,7 @@ fn unanswered() -> World {
 
 /// The Gateway and the policy. Both clusters have applied the policy, and neither has reported on the Gateway.
 fn fleet() -> World {
-    unanswered().with_report("eu-1", &applied()).with_report("us-1", &applied()).written()
+    unreported().with_report("eu-1", &applied()).with_report("us-1", &applied()).written()
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn follower_exports_zeros_for_the_hub() {
 #[test]
 fn each_policy_and_gateway_is_counted_once_by_state() {
     let measured = Measured::new();
-    let mut world = unanswered();
+    let mut world = unreported();
     let states = |world: &World, policy: &str, gateway: &str| {
         measured.fold(world, &["limits"]);
         for (kind, states, expected) in [
@@ -239,7 +239,7 @@ fn works_are_counted_by_state() {
     assert_eq!(state(applied()), "applied");
     assert_eq!(state(applied().condition("Enforced", "False", "Overridden", "")), "applied");
     assert_eq!(state(refused("no")), "not_applied");
-    let world = unanswered();
+    let world = unreported();
     let states: Vec<_> = world.see(|view| view.works().map(|(.., work)| counts::state(work)).collect());
     assert!(states.iter().all(|state| *state == "pending"), "{states:?}");
 }
@@ -255,7 +255,7 @@ fn policy_clusters_are_counted_by_state() {
         let counts = POLICY_STATES.map(|state| (state.as_str(), count(state)));
         counts.into_iter().filter(|(_, count)| *count > 0.0).collect::<Vec<_>>()
     };
-    let world = unanswered();
+    let world = unreported();
     assert_eq!(states(&world), [("Pending", 2.0)]);
     let enforced = applied().condition("Enforced", "True", "Enforced", "").observed(1);
     let world = world.with_report("eu-1", &enforced).with_report("us-1", &refused("no"));
@@ -274,21 +274,21 @@ fn policy_clusters_are_counted_by_state() {
 
 #[test]
 fn status_delay_runs_from_a_report_until_it_is_written() {
-    let (measured, world, origin) = (Measured::new(), unanswered(), policy_origin("limits"));
-    let answered = unanswered().with_report("eu-1", &applied());
-    let (name, row) = answered.see(|view| {
+    let (measured, world, origin) = (Measured::new(), unreported(), policy_origin("limits"));
+    let reported = unreported().with_report("eu-1", &applied());
+    let (name, row) = reported.see(|view| {
         let (name, _, work) = view.works_of(&origin).next().unwrap();
         (name.clone(), work.clone())
     });
     let key = ObjectKey::new("eu-1", &name.0);
-    let answer = |at: i64| {
+    let report_at = |at: i64| {
         let (source, row) = (WORKS.all(), AnyRow::new(row.clone()));
         let change = SourceEvent::Applied { source, key: key.clone(), version: 1_000, row };
         measured.hub.reported(&world.mirror.change(change, Moment(world.now + at)));
     };
-    answer(0);
+    report_at(0);
     // A repeated identical report does not count.
-    answer(900);
+    report_at(900);
     measured.hub.status_written(&origin, Some(Moment(world.now + 1_200)));
     measured.hub.status_written(&origin, Some(Moment(world.now + 5_000)));
     assert_eq!(measured.value(&world, "status_delay_seconds_count"), 1.0);

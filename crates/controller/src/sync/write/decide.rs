@@ -51,7 +51,7 @@ pub struct Delete {
 }
 
 impl Decision {
-    /// Omits actions on works if the mirror does not yet show this key's last write of the work.
+    /// Omits each action on a work if the mirror does not yet show this key's last write of that work.
     fn new(view: View<'_>, own: &mut OwnWrites, diff: Diff) -> Self {
         let recheck = diff.recheck;
         let visible = own.visible(view, diff.actions);
@@ -78,8 +78,8 @@ pub fn watches(view: View<'_>, annotated: impl Fn(&GroupResource) -> bool) -> Wa
 }
 
 /// Decides which works of a Gateway or policy to write. `conflicting_clusters` returns the clusters on which a related
-/// work is being created or deleted. On these clusters, the create or delete of this key waits. The function is called
-/// only if needed.
+/// work is being created or deleted. On these clusters, the create or delete of this key waits. `conflicting_clusters`
+/// is called only if needed.
 #[must_use]
 pub fn works(
     view: View<'_>,

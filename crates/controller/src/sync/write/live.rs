@@ -27,8 +27,8 @@ use policy_sync_sync::kinds::{CLUSTERS, DECISIONS};
 const MAX_BATCH: usize = 256;
 /// If at least this many objects of one kind and namespace are requested, they are listed instead of read one by one.
 const LIST_THRESHOLD: usize = 16;
-/// For each requested object, a list may return this number of objects. Objects missing from the first page are read
-/// one by one.
+/// The page size of a list, as a multiple of the number of requested objects. Objects missing from the first page are
+/// read one by one.
 const LIST_LIMIT_FACTOR: usize = 4;
 /// The number of batches that may run at once, so that a slow batch does not block other batches.
 const CONCURRENT_BATCHES: usize = 4;

@@ -99,7 +99,7 @@ impl OtherControllerLookup {
             .map_or(OtherControllers::RetryAfter(RETRY_DELAY), OtherControllers::Known))
     }
 
-    /// Takes the result for `origin` from a list that began after its lookup.
+    /// Takes the result for `origin` from the last list. `None` unless that list began after the lookup of `origin`.
     fn take_result(&self, origin: &Origin) -> Option<BTreeSet<Arc<str>>> {
         let (mut pending, mut found) = (self.pending.lock(), self.found.lock());
         let at = pending.get(origin)?;

@@ -36,7 +36,7 @@ impl Transition {
     }
 }
 
-/// The writes of one key that the watch has not delivered yet, and its creates and deletes in flight.
+/// The writes of one key that the watch has not delivered yet, and the creates and deletes of that key in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OwnWrites {
     works: BTreeMap<WorkKey, UndeliveredWrite>,
@@ -45,7 +45,7 @@ pub struct OwnWrites {
 }
 
 impl OwnWrites {
-    /// Filters `actions` to those on works for which the mirror already shows the key's last write.
+    /// Omits each of `actions` if the mirror does not yet show the key's last write of the action's work.
     #[must_use]
     pub fn visible(&mut self, view: View<'_>, actions: Vec<WorkAction>) -> Vec<WorkAction> {
         self.works.retain(|(name, cluster), write| match write {

@@ -181,9 +181,9 @@ async fn adopt(
     conflict: RequestError,
 ) -> Result<UndeliveredWrite, WriteError> {
     let get = of_kind(&WORKS.gvr(), &cluster.0).get(&work.name.0, &GetParams::default());
-    let there = requests.write(get).await;
-    let there = there.map_err(|source| failed("get", cluster, &work.name, source))?;
-    match classify_existing(cluster, work, &there) {
+    let existing = requests.write(get).await;
+    let existing = existing.map_err(|source| failed("get", cluster, &work.name, source))?;
+    match classify_existing(cluster, work, &existing) {
         ExistingWork::Foreign => {
             Err(WriteError::ForeignWork { cluster: cluster.to_string(), name: work.name.to_string() })
         }

@@ -137,9 +137,9 @@ fn injected_ca_bundle_is_kept() {
 fn entries_are_removed_without_policies() {
     let nothing = EntryInputs { rego_usage: Some(RegoUsage::default()), ..EntryInputs::default() };
     for kind in ConfigurationKind::ALL {
-        let there = stored(entry(kind, &inputs()));
-        let name = there.entries[0].1["name"].as_str().unwrap().to_owned();
-        assert_eq!(planned(kind, &there, &nothing), Plan::Remove(vec![(3, name)]));
+        let existing = stored(entry(kind, &inputs()));
+        let name = existing.entries[0].1["name"].as_str().unwrap().to_owned();
+        assert_eq!(planned(kind, &existing, &nothing), Plan::Remove(vec![(3, name)]));
         assert_eq!(planned(kind, &Configuration::default(), &nothing), Plan::Nothing);
     }
     let carriers =
@@ -150,9 +150,9 @@ fn entries_are_removed_without_policies() {
         Plan::Apply(_)
     ));
     let uncovered = EntryInputs { covered: Some(covered(&[], &[], true)), ..inputs() };
-    let there = stored(entry(ConfigurationKind::Mutating, &inputs()));
+    let existing = stored(entry(ConfigurationKind::Mutating, &inputs()));
     assert!(
-        matches!(planned(ConfigurationKind::Mutating, &there, &uncovered), Plan::Remove(_)),
+        matches!(planned(ConfigurationKind::Mutating, &existing, &uncovered), Plan::Remove(_)),
         "nothing is covered"
     );
 }
@@ -164,8 +164,8 @@ fn unknown_inputs_change_nothing() {
         (EntryInputs { covered: None, ..inputs() }, "the kinds that GatewayClasses list"),
         (EntryInputs { user: None, ..inputs() }, "the user name of this controller"),
     ] {
-        for there in [Configuration::default(), stored(entry(ConfigurationKind::Mutating, &inputs()))] {
-            let Plan::Wait(why) = planned(ConfigurationKind::Mutating, &there, &unknown) else {
+        for existing in [Configuration::default(), stored(entry(ConfigurationKind::Mutating, &inputs()))] {
+            let Plan::Wait(why) = planned(ConfigurationKind::Mutating, &existing, &unknown) else {
                 panic!("{what}")
             };
             assert!(why.contains(what), "{why}");
@@ -175,10 +175,10 @@ fn unknown_inputs_change_nothing() {
 
 #[test]
 fn rules_only_grow_while_a_class_cannot_be_read() {
-    let there = stored(entry(ConfigurationKind::Mutating, &inputs()));
+    let existing = stored(entry(ConfigurationKind::Mutating, &inputs()));
     let grown = |is_whole| {
         let inputs = EntryInputs { covered: Some(covered(&["multi"], &["routes"], is_whole)), ..inputs() };
-        match planned(ConfigurationKind::Mutating, &there, &inputs) {
+        match planned(ConfigurationKind::Mutating, &existing, &inputs) {
             Plan::Replace(entries) => {
                 kinds_of_rules(&entries[0].1).iter().map(|kind| kind.resource.to_string()).collect::<Vec<_>>()
             }
@@ -275,7 +275,7 @@ fn policies_without_a_kind_cover_all_but_essential_kinds() {
 
 #[test]
 fn kinds_stay_covered_while_a_policy_is_unavailable() {
-    let there = stored(entry(ConfigurationKind::Mutating, &gating(pods())));
+    let existing = stored(entry(ConfigurationKind::Mutating, &gating(pods())));
     let services = GroupResource::new("", "services");
     let grown = |is_whole| {
         let admission_kinds = AdmissionKinds {
@@ -283,7 +283,7 @@ fn kinds_stay_covered_while_a_policy_is_unavailable() {
             is_whole,
             ..AdmissionKinds::default()
         };
-        match planned(ConfigurationKind::Mutating, &there, &gating(admission_kinds)) {
+        match planned(ConfigurationKind::Mutating, &existing, &gating(admission_kinds)) {
             Plan::Replace(entries) => entries[0].1["rules"][0]["resources"].clone(),
             plan => panic!("{plan:?}"),
         }
@@ -291,9 +291,9 @@ fn kinds_stay_covered_while_a_policy_is_unavailable() {
     assert_eq!(grown(false), json!(["pods", "services"]));
     assert_eq!(grown(true), json!(["services"]));
     let unknown = AdmissionKinds { kinds: BTreeSet::new(), is_whole: false, ..AdmissionKinds::default() };
-    assert_eq!(planned(ConfigurationKind::Mutating, &there, &gating(unknown)), Plan::Nothing);
+    assert_eq!(planned(ConfigurationKind::Mutating, &existing, &gating(unknown)), Plan::Nothing);
     let unresolved = AdmissionKinds { unresolved: Some("quotas".to_owned()), ..pods() };
-    let Plan::Wait(why) = planned(ConfigurationKind::Mutating, &there, &gating(unresolved)) else {
+    let Plan::Wait(why) = planned(ConfigurationKind::Mutating, &existing, &gating(unresolved)) else {
         panic!("it does not wait")
     };
     assert!(why.contains("the kind of quotas"), "{why}");

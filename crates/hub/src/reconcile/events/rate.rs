@@ -1,4 +1,4 @@
-//! A rate limit for Events that requests cause. The API server stores each Event in etcd for an hour.
+//! A rate limit for Events about denied requests of users. The API server stores each Event in etcd for an hour.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl EventRateLimiter {
             self.0.retain(|_, full| *full > now);
         }
         if self.0.len() >= MAX_TENANTS {
-            // With this many active tenants, the share of each tenant is small anyway.
+            // This grants each tenant a full burst again. Limiting the memory is more important than the exact rate.
             self.0.clear();
         }
         let full = self.0.entry(tenant.clone().into()).or_insert(now);

@@ -29,7 +29,8 @@ async fn denials_of_one_namespace_drop_no_event_of_another() {
     let (client, taken) = hub();
     let metrics = Metrics::new().unwrap();
     let events = Events::start(client, &Tasks::new(metrics.clone()), metrics.clone(), "Admit");
-    // 400 denials a second in one namespace, and 12 in another, each about a different object.
+    // For ten seconds, 400 denials a second in one namespace, and only 12 denials in total in another, each about a
+    // different object.
     let deny = |name: &str, number: u32| {
         let related = ObjectReference { name: Some(format!("web-{number}")), ..ObjectReference::default() };
         let about = (namespace_reference(name), Some(related));

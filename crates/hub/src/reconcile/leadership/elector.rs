@@ -138,8 +138,8 @@ impl Elector {
             }
             Err(error) => {
                 if error.is_outdated() {
-                    // Another client wrote the Lease. The next attempt reads it soon; until then this process may still
-                    // hold it.
+                    // Another client wrote the Lease. The next attempt reads the Lease again soon. Until then, this
+                    // process may still be the holder.
                     self.held = None;
                     return again / 10;
                 }
@@ -166,9 +166,9 @@ impl Elector {
         let sent = Instant::now();
         let lease = record::held(lease, &self.identity, self.options.duration, self.clock.timestamp());
         self.held = Some(self.put(lease).await?);
-        let led = self.terms.running();
+        let was_leader = self.terms.running();
         self.terms.extend(sent + self.options.duration * 2 / 3);
-        if !led {
+        if !was_leader {
             info!(lease = self.options.name, identity = self.identity, "became leader");
         }
         Ok(true)

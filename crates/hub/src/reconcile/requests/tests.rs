@@ -11,26 +11,26 @@ const KIND: (&str, &str, &str) = ("work.open-cluster-management.io", "v1", "mani
 
 struct SilentServer {
     requests: Requests,
-    asked: Arc<AtomicUsize>,
+    sent: Arc<AtomicUsize>,
 }
 
 impl SilentServer {
     fn new(leadership: Leadership) -> Self {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counted = asked.clone();
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counted = sent.clone();
         let serve = move |_: Request<Body>| {
             counted.fetch_add(1, Ordering::Relaxed);
             std::future::pending::<Result<http::Response<Body>, std::io::Error>>()
         };
         let client = Client::new(tower::service_fn(serve), "default");
-        Self { requests: Requests::new(client, leadership), asked }
+        Self { requests: Requests::new(client, leadership), sent }
     }
 
     /// The error category of a request, its duration in seconds, and whether it was sent.
     async fn ends(&self, request: Result<Request<Vec<u8>>, request::Error>) -> (&'static str, u64, bool) {
         let start = Instant::now();
         let error = self.requests.write(request).await.unwrap_err();
-        (error.category(), start.elapsed().as_secs(), self.asked.load(Ordering::Relaxed) > 0)
+        (error.category(), start.elapsed().as_secs(), self.sent.load(Ordering::Relaxed) > 0)
     }
 }
 
@@ -83,9 +83,9 @@ async fn write_that_waited_past_the_term_is_not_sent() {
 async fn time_of(date: Option<&'static str>) -> Option<Moment> {
     let serve = move |request: Request<Body>| async move {
         assert_eq!(request.uri().path(), "/version");
-        let answer = http::Response::builder().status(403);
-        let answer = date.into_iter().fold(answer, |answer, date| answer.header("date", date));
-        answer.body(Body::empty()).map_err(std::io::Error::other)
+        let response = http::Response::builder().status(403);
+        let response = date.into_iter().fold(response, |response, date| response.header("date", date));
+        response.body(Body::empty()).map_err(std::io::Error::other)
     };
     let client = Client::new(tower::service_fn(serve), "default");
     Requests::new(client, Leadership::never()).server_time().await.unwrap()

@@ -51,7 +51,7 @@ pub(super) struct WorkMetrics {
     running: Mutex<BTreeMap<&'static str, ActiveKeys>>,
 }
 
-/// The start times of the active keys of one kind.
+/// The start times of the active keys, for one kind of keys.
 #[derive(Debug, Default)]
 struct ActiveKeys {
     next: u64,
@@ -142,7 +142,7 @@ impl WorkMetrics {
 }
 
 impl Metrics {
-    /// Creates the series of these `kinds` with the value 0. `workers` is the limit of concurrent keys.
+    /// Creates the series of these `kinds` of keys with the value 0. `workers` is the limit of concurrent keys.
     pub fn register_kinds(&self, kinds: &[&'static str], workers: usize) {
         let work = &self.0.work;
         for kind in kinds {

@@ -30,7 +30,7 @@ impl ObjectRow for Gateway {
     }
 }
 
-/// Derives nothing from Gateways.
+/// An index without derived data.
 #[derive(Clone, Debug)]
 struct NoIndex;
 
@@ -49,20 +49,20 @@ impl Index for NoIndex {
 /// The remaining responses, and the requests so far.
 #[derive(Clone, Default)]
 struct Script {
-    answers: Arc<Mutex<VecDeque<(u16, String)>>>,
-    asked: Arc<Mutex<Vec<String>>>,
+    responses: Arc<Mutex<VecDeque<(u16, String)>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Script {
-    fn answer(self, code: u16, body: impl ToString) -> Self {
-        self.answers.lock().unwrap().push_back((code, body.to_string()));
+    fn response(self, code: u16, body: impl ToString) -> Self {
+        self.responses.lock().unwrap().push_back((code, body.to_string()));
         self
     }
 
     fn list(self, version: &str, next: Option<&str>, names: &[&str]) -> Self {
         let items: Vec<Value> = names.iter().map(|name| gateway(name, version)).collect();
         let metadata = json!({"resourceVersion": version, "continue": next});
-        self.answer(200, json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items}))
+        self.response(200, json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": items}))
     }
 
     /// Servers send an event's type before its object. The decoder of raw specs relies on this order.
@@ -71,16 +71,16 @@ impl Script {
             .iter()
             .map(|(kind, object)| format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n"))
             .collect();
-        self.answer(200, lines.concat())
+        self.response(200, lines.concat())
     }
 
     fn client(&self) -> Client {
         let script = self.clone();
         let serve = move |request: Request<Body>| {
-            script.asked.lock().unwrap().push(request.uri().to_string());
-            let answer = script.answers.lock().unwrap().pop_front();
+            script.requests.lock().unwrap().push(request.uri().to_string());
+            let next = script.responses.lock().unwrap().pop_front();
             let (code, body) =
-                answer.unwrap_or_else(|| (500, json!({"message": "the script is over"}).to_string()));
+                next.unwrap_or_else(|| (500, json!({"message": "the script is over"}).to_string()));
             let response = Response::builder().status(code).body(Body::from(body.into_bytes()));
             async move { response.map_err(std::io::Error::other) }
         };
@@ -158,7 +158,7 @@ async fn restored_hub_ends_the_process_after_five_minutes() {
     tokio::time::advance(RESTORE_TIMEOUT - Duration::from_secs(1)).await;
     fails(old());
     assert_eq!(fixture.tasks.check(), Ok(()));
-    // A list that is not outdated resets the time.
+    // After a list that is not outdated, `RESTORE_TIMEOUT` starts anew.
     fixture.play(&Script::default().list("21", None, &["web"])).await;
     fails(old());
     tokio::time::advance(RESTORE_TIMEOUT / 2).await;
@@ -185,7 +185,7 @@ async fn interrupted_list_deletes_nothing() {
     let fixture = Fixture::new();
     fixture.play(&Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"])).await;
     assert_eq!(fixture.names(), ["api", "web"]);
-    fixture.play(&Script::default().list("20", Some("more"), &["api"]).answer(410, status(410))).await;
+    fixture.play(&Script::default().list("20", Some("more"), &["api"]).response(410, status(410))).await;
     assert_eq!(fixture.names(), ["api", "web"]);
 }
 
@@ -195,18 +195,18 @@ async fn next_page_is_requested_while_the_current_one_arrives() {
     let fixture = Fixture::new();
     let script = Script::default().list("10", Some("more"), &["api"]).list("10", None, &["web"]);
     let later = script.client();
-    let asked = Arc::new(tokio::sync::Semaphore::new(0));
+    let requested = Arc::new(tokio::sync::Semaphore::new(0));
     let serve = move |request: Request<Body>| {
-        let (later, asked) = (later.clone(), asked.clone());
+        let (later, requested) = (later.clone(), requested.clone());
         async move {
             let uri = request.uri().to_string();
             let is_first = uri.contains("limit=") && !uri.contains("continue=");
             let text = later.send(request).await?.into_body().collect_bytes().await?;
-            asked.add_permits(usize::from(!is_first));
+            requested.add_permits(usize::from(!is_first));
             let (head, rest) = (text.slice(..text.len() - 1), text.slice(text.len() - 1..));
             let rest = async move {
                 if is_first {
-                    asked.acquire().await.map_err(std::io::Error::other)?.forget();
+                    requested.acquire().await.map_err(std::io::Error::other)?.forget();
                 }
                 Ok::<_, std::io::Error>(rest)
             };
@@ -220,7 +220,7 @@ async fn next_page_is_requested_while_the_current_one_arrives() {
     assert_eq!(fixture.names(), ["api", "web"]);
 }
 
-/// No real API server sends such an item.
+/// No real API server sends an invalid item.
 #[tokio::test]
 async fn invalid_item_is_reported_by_number_and_deletes_nothing() {
     let fixture = Fixture::new();
@@ -229,8 +229,8 @@ async fn invalid_item_is_reported_by_number_and_deletes_nothing() {
         let items = [gateway("web", "20"), json!({"metadata": {"name": "odd", "labels": 3}})];
         json!({"kind": "List", "apiVersion": "v1", "metadata": {"resourceVersion": "20", "continue": next}, "items": items})
     };
-    let first = Script::default().answer(200, page(Some("more"))).list("20", None, &["api"]);
-    let second = Script::default().list("20", Some("more"), &["api"]).answer(200, page(None));
+    let first = Script::default().response(200, page(Some("more"))).list("20", None, &["api"]);
+    let second = Script::default().list("20", Some("more"), &["api"]).response(200, page(None));
     for script in [first, second] {
         let error = fixture.play(&script).await;
         assert!(matches!(error, SourceWatchError::Object { number: 2, .. }), "{error:?}");
@@ -255,14 +255,17 @@ async fn watch_resumes_at_once_from_its_last_version() {
         .watch(&[("DELETED", gateway("web", "16"))]);
     fixture.play(&script).await;
     assert_eq!(fixture.names(), ["api"]);
-    let asked = script.asked.lock().unwrap().clone();
-    assert!(asked[1].contains("resourceVersion=10") && asked[2].contains("resourceVersion=15"), "{asked:?}");
-    assert!(asked.iter().all(|request| !request.contains("resourceVersion=0&")), "{asked:?}");
+    let requests = script.requests.lock().unwrap().clone();
+    assert!(
+        requests[1].contains("resourceVersion=10") && requests[2].contains("resourceVersion=15"),
+        "{requests:?}"
+    );
+    assert!(requests.iter().all(|request| !request.contains("resourceVersion=0&")), "{requests:?}");
     assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
 }
 
 /// The time that a script takes.
-async fn takes(script: &Script) -> Duration {
+async fn duration(script: &Script) -> Duration {
     let began = Instant::now();
     Fixture::new().play(script).await;
     began.elapsed()
@@ -272,23 +275,23 @@ async fn takes(script: &Script) -> Duration {
 async fn watches_that_end_at_once_back_off() {
     let ended = |script: Script| script.watch(&[]);
     let often = (0..5).fold(Script::default().list("10", None, &[]), |script, _| ended(script));
-    assert!(takes(&often).await > Duration::from_secs(20));
+    assert!(duration(&often).await > Duration::from_secs(20));
 
     // Watches also back off if the version of each list has expired.
     let expired = |script: Script| script.list("10", None, &[]).watch(&[("ERROR", status(410))]);
     let often = (0..5).fold(Script::default(), |script, _| expired(script));
-    assert!(takes(&often).await > Duration::from_secs(20));
+    assert!(duration(&often).await > Duration::from_secs(20));
 }
 
 #[tokio::test(start_paused = true)]
 async fn missing_watch_permission_backs_off() {
-    let refused = |script: Script| script.list("10", None, &[]).answer(403, status(403));
+    let refused = |script: Script| script.list("10", None, &[]).response(403, status(403));
     let script = (0..100).fold(Script::default(), |script, _| refused(script));
     let Fixture { feed, followed, .. } = Fixture::new();
     let minute = Duration::from_secs(60);
     tokio::time::timeout(minute, followed.run(script.client(), feed)).await.unwrap_err();
-    let asked = script.asked.lock().unwrap().len();
-    assert!((6..=14).contains(&asked), "{asked} requests in a minute");
+    let requests = script.requests.lock().unwrap().len();
+    assert!((6..=14).contains(&requests), "{requests} requests in a minute");
 }
 
 #[tokio::test]
@@ -308,7 +311,7 @@ async fn object_of_unexpected_shape_does_not_stop_the_watch() {
 async fn failure_keeps_known_objects_and_is_recorded() {
     let fixture = Fixture::new();
     fixture.play(&Script::default().list("10", None, &["web"])).await;
-    let error = fixture.play(&Script::default().answer(403, status(403))).await;
+    let error = fixture.play(&Script::default().response(403, status(403))).await;
     fixture.followed.failed(&fixture.feed, &error, &mut DefaultBackoff::default());
     assert_eq!(fixture.names(), ["web"]);
     let guard = fixture.mirror.read();

@@ -1,5 +1,5 @@
-//! Parses DER like Go's package [encoding/asn1](https://pkg.go.dev/encoding/asn1). Go uses it for certificate requests,
-//! private keys and parameters of signatures. Elements after the fields of a sequence are ignored.
+//! Parses DER like Go's package [encoding/asn1](https://pkg.go.dev/encoding/asn1). Go uses that package for certificate
+//! requests, private keys and parameters of signatures. Elements after the fields of a sequence are ignored.
 
 use super::cryptobyte::{self, Bits, Oid};
 use super::json;
@@ -20,7 +20,7 @@ const SET: u32 = 17;
 const UTC_TIME: u32 = 23;
 const GENERALIZED_TIME: u32 = 24;
 
-/// A tag and a length.
+/// The header of an element: its tag and its length.
 #[derive(Clone, Copy)]
 struct Header {
     class: u8,

@@ -67,7 +67,7 @@ pub(super) fn certificates(der: &[u8]) -> Option<Vec<Certificate<'_>>> {
 }
 
 impl<'d> Certificate<'d> {
-    /// The certificate that comprises the whole of `der`.
+    /// Parses the certificate `der`; `None` if other bytes follow the certificate.
     pub(super) fn whole(der: &'d [u8]) -> Option<Self> {
         let mut rest = Reader(der);
         Self::parse(&mut rest).filter(|_| rest.is_empty())
@@ -174,7 +174,7 @@ impl<'d> Certificate<'d> {
     }
 }
 
-/// The algorithm with these fields.
+/// Parses an `AlgorithmIdentifier` from its fields.
 fn algorithm(mut fields: Reader<'_>) -> Option<Algorithm<'_>> {
     let name = fields.oid()?;
     let parameters = if fields.is_empty() { &[] } else { fields.any()?.full };

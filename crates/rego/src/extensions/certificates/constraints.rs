@@ -120,7 +120,7 @@ impl<'d> Names<'d> {
     }
 }
 
-/// Removes each item that the previous one contains. `items` are sorted.
+/// Removes each item that the item before it contains. `items` are sorted.
 fn pruned<T: Copy>(items: Vec<T>, is_in: impl Fn(T, T) -> bool) -> Vec<T> {
     let mut pruned: Vec<T> = Vec::with_capacity(items.len());
     for item in items {

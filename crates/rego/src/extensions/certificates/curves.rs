@@ -141,7 +141,7 @@ struct Point {
     z: BigUint,
 }
 
-/// The difference in the field. Both numbers are below the prime.
+/// The difference of `one` and `other` in the field. Both numbers are below the prime.
 fn minus(one: &BigUint, other: &BigUint) -> BigUint {
     (&CURVE.prime + one - other) % &CURVE.prime
 }
@@ -206,7 +206,7 @@ impl Point {
         })
     }
 
-    /// The coordinates; `None` at infinity.
+    /// The coordinates `x` and `y` of the point; `None` at infinity.
     fn affine(&self) -> Option<[BigUint; 2]> {
         let inverse = self.z.modinv(&CURVE.prime)?;
         let square = times(&inverse, &inverse);

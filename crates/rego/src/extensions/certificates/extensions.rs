@@ -1,4 +1,4 @@
-//! The extensions of certificates that Go supports.
+//! The certificate extensions that Go supports.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -32,7 +32,7 @@ pub(super) const ANY_USAGE: i64 = 0;
 /// Go's number of the extended key usage of TLS servers.
 pub(super) const SERVER_AUTHENTICATION: i64 = 1;
 
-/// Go's number of the extended key usage with this name.
+/// Go's number of the extended key usage with this object identifier.
 fn extended_usage(name: &[u32]) -> Option<i64> {
     Some(match name {
         [2, 5, 29, 37, 0] => ANY_USAGE,
@@ -199,8 +199,8 @@ pub(super) struct Details<'d> {
     revocation_lists: Vec<&'d [u8]>,
     /// The certificate policies, if the certificate has the extension for them.
     pub(super) policies: Option<Vec<LargeOid<'d>>>,
-    /// The number of further certificates in the chain to which the constraint does not apply yet. `None` if the
-    /// certificate has no such constraint. This also holds for the two fields below.
+    /// For this field and the two fields below: the number of further certificates in the chain to which the constraint
+    /// does not apply yet. `None` if the certificate lacks the constraint.
     pub(super) inhibit_any_policy: Option<i64>,
     pub(super) inhibit_policy_mapping: Option<i64>,
     pub(super) require_explicit_policy: Option<i64>,
@@ -356,7 +356,7 @@ impl<'d> Details<'d> {
         Some(())
     }
 
-    /// The fields of Go's `Certificate`.
+    /// The fields of Go's `Certificate` that contain these details.
     pub(super) fn fields(&self, writer: &mut Writer) -> Vec<(&'static str, Value)> {
         let texts = |writer: &mut Writer, texts: &[&[u8]]| json::list(texts, |text| writer.lossy(text));
         let names = |writer: &mut Writer, names: &[&str]| json::list(names, |name| writer.text(name));

@@ -70,7 +70,7 @@ pub(super) fn oid(oid: &[u32]) -> Value {
     oid.iter().map(|component| u64::from(*component).into()).collect::<Vec<Value>>().into()
 }
 
-/// A list of the elements; `null` if there are none, because Go does not create such a list.
+/// A list of the values of `items`. Without items, the list is `null`, because Go writes a nil slice as `null`.
 pub(super) fn list<T>(items: &[T], value: impl FnMut(&T) -> Value) -> Value {
     match items {
         [] => Value::Null,

@@ -1,4 +1,4 @@
-//! Parses public keys and the names of algorithms.
+//! Parses public keys in certificates, and the names of their algorithms.
 
 use num_bigint::{BigInt, BigUint, Sign};
 use regorus::Value;

@@ -1,4 +1,4 @@
-//! Parses distinguished names and their texts.
+//! Parses distinguished names in certificates, and their texts.
 
 use regorus::Value;
 
@@ -103,7 +103,7 @@ impl Name {
     }
 }
 
-/// The text with this tag and these contents.
+/// Decodes a text with this ASN.1 tag and these contents.
 pub(super) fn text(tag: u8, contents: &[u8]) -> Option<String> {
     let ascii = |is_valid: fn(&u8) -> bool| {
         contents.iter().all(is_valid).then(|| contents.iter().copied().map(char::from).collect())

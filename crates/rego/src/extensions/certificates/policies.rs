@@ -1,5 +1,5 @@
-//! Checks the policies of chains ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280#section-6.1), with the graph of
-//! [RFC 9618](https://www.rfc-editor.org/rfc/rfc9618)), as Go does.
+//! Checks the policies of certificate chains ([RFC 5280](https://www.rfc-editor.org/rfc/rfc5280#section-6.1), with the
+//! graph of [RFC 9618](https://www.rfc-editor.org/rfc/rfc9618)), as Go does.
 
 use std::collections::{BTreeMap, BTreeSet};
 

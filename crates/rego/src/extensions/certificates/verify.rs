@@ -49,8 +49,8 @@ struct Search<'c, 'd> {
     chains: Vec<Chain<'c, 'd>>,
 }
 
-/// The first valid chain that begins with the last of `certificates` and ends with the first of them. All others may be
-/// between them. `None` if there is no valid chain.
+/// The first valid chain that begins with the last of `certificates` and ends with the first. All other certificates
+/// may be between these two. `None` if there is no valid chain.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The syntax trees of documents. Their JSON has the names of gqlparser's structs.
+//! The syntax trees of GraphQL documents. Their JSON has the names of gqlparser's structs.
 //!
 //! Encoding omits null and empty values, as OPA does. Decoding follows Go's `encoding/json`: unknown names are ignored,
 //! null becomes the default, and a value of the wrong type is an error.
@@ -429,7 +429,7 @@ impl Node for InputValue {
         let mut value = Self::decoded(value, decoder)?;
         let kind = *value.kind.get_or_insert_default();
         let digits = value.raw.trim_start_matches('-');
-        // Go also parses other texts as numbers.
+        // Go also parses texts of other forms as numbers.
         let is_number = digits.starts_with(|c: char| c.is_ascii_digit())
             && digits.bytes().all(|byte| byte.is_ascii_digit() || b".eE+-".contains(&byte));
         if matches!(kind, ValueKind::Int | ValueKind::Float) && !is_number {

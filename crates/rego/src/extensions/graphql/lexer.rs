@@ -1,4 +1,4 @@
-//! Splits a document into tokens, like gqlparser's `lexer` package.
+//! Splits a GraphQL document into tokens, like gqlparser's `lexer` package.
 
 use super::DocumentError;
 

@@ -1,5 +1,5 @@
-//! Parses documents like gqlparser's `parser` package. Deviations from the specification, and the places of comments in
-//! the tree, are those of gqlparser.
+//! Parses GraphQL documents like gqlparser's `parser` package. Deviations from the specification, and the places of
+//! comments in the tree, are those of gqlparser.
 
 mod query;
 mod schema;
@@ -80,7 +80,7 @@ impl<'a> Parser<'a> {
         Ok(self.peek()?.kind)
     }
 
-    /// Whether the next token is this mark.
+    /// Whether the next token is the punctuator `mark`.
     fn at(&mut self, mark: u8) -> Result<bool, DocumentError> {
         Ok(self.peek_kind()? == Kind::Mark(mark))
     }
@@ -139,8 +139,8 @@ impl<'a> Parser<'a> {
         Ok(parsed)
     }
 
-    /// The items between two marks, and the comments before the second mark. Without the first mark, there are no
-    /// items.
+    /// The items between two punctuators, and the comments before the second punctuator. Without the first punctuator,
+    /// there are no items.
     fn items<T>(
         &mut self,
         [start, end]: [u8; 2],

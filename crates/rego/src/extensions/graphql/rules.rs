@@ -1,4 +1,4 @@
-//! Validates operations against a schema by the default rules of gqlparser's `validator/rules` package.
+//! Validates GraphQL operations against a schema by the default rules of gqlparser's `validator/rules` package.
 //!
 //! The first violation ends the validation, because the result only states whether a document is valid. gqlparser
 //! stores the definitions of nodes in the tree. Here, functions pass the definitions as arguments, because a definition
@@ -32,7 +32,7 @@ pub(super) fn check(schema: &Schema, document: &QueryDocument, steps: &Steps) ->
     };
     let mut fragments = BTreeMap::new();
     for fragment in &document.fragments {
-        // The names are unique.
+        // Names of fragments must be unique.
         valid(fragments.insert(&*fragment.name, fragment).is_none())?;
     }
     let walker = Walker { schema, document, steps, typename, fragments };
@@ -50,7 +50,7 @@ const VISITED: usize = 10;
 /// Checks the nesting of selections. A fragment counts at each place where it is used.
 fn check_level(level: usize) -> Result<(), DocumentError> {
     if level > VALIDATION_LEVELS {
-        return Err(DocumentError::Limit("levels with those of fragments", VALIDATION_LEVELS));
+        return Err(DocumentError::Limit("levels, including those of fragments", VALIDATION_LEVELS));
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ struct Walk<'a> {
     level: usize,
 }
 
-/// The state across operations.
+/// The state that is kept across operations.
 #[derive(Default)]
 struct State<'a> {
     overlaps: RefCell<Overlaps<'a>>,
@@ -297,7 +297,7 @@ impl<'a> Walker<'a> {
         state.overlaps.borrow_mut().check(self, selected)
     }
 
-    /// Checks that the two types have an object type in common. Unknown types are accepted.
+    /// Checks that the types `parent` and `condition` have an object type in common. Unknown types are accepted.
     fn possible_spread(&self, parent: Option<&Definition>, condition: &str) -> Result<(), DocumentError> {
         let (Some(parent), Some(fragment)) = (parent, self.schema.get(condition)) else { return Ok(()) };
         if !is_composite(parent) || !is_composite(fragment) {

@@ -1,4 +1,4 @@
-//! Checks and indexes the definitions of a schema, like gqlparser's `validator.ValidateSchemaDocument`.
+//! Checks and indexes the definitions of a GraphQL schema, like gqlparser's `validator.ValidateSchemaDocument`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -18,7 +18,8 @@ const PRELUDE: &str = include_str!("prelude.graphql");
 pub(super) struct Schema {
     types: BTreeMap<Text, Definition>,
     directives: BTreeMap<Text, DirectiveDefinition>,
-    /// The members of unions, the implementations of interfaces, and each object type itself, by type.
+    /// By type, the object types that a value of the type may have: the members of a union, the implementations of an
+    /// interface, or the object type itself.
     possible_types: BTreeMap<Text, Vec<Text>>,
     query: Option<Text>,
     mutation: Option<Text>,
@@ -186,7 +187,7 @@ impl Schema {
         self.directives.get(name)
     }
 
-    /// The types that an object of this type may have.
+    /// The object types that a value of this type may have.
     pub(super) fn possible_types(&self, name: &str) -> &[Text] {
         self.possible_types.get(name).map_or(&[], Vec::as_slice)
     }
@@ -384,7 +385,7 @@ pub(super) fn has_cycle<'a>(edges: &mut BTreeMap<&'a str, Vec<&'a str>>) -> bool
     false
 }
 
-/// Names that begin with two underscores are reserved.
+/// Rejects names that begin with two underscores. GraphQL reserves these names.
 fn check_name(name: &str) -> Result<(), DocumentError> {
     valid(!name.starts_with("__"))
 }
@@ -394,7 +395,7 @@ pub(super) fn is_input(definition: &Definition) -> bool {
     matches!(&*definition.kind, "SCALAR" | "ENUM" | "INPUT_OBJECT")
 }
 
-/// Whether a type has fields or members, so that a fragment may have it as its condition.
+/// Whether a type has fields or members, so that it may be the condition of a fragment.
 pub(super) fn is_composite(definition: &Definition) -> bool {
     matches!(&*definition.kind, "OBJECT" | "INTERFACE" | "UNION")
 }

@@ -127,7 +127,7 @@ fn documents_and_their_validation_have_limits() {
         (fields(TOKENS), "more than 10000 tokens"),
         ("#\n".repeat(TOKENS + 1), "more than 10000 tokens"),
         ("#".repeat(BYTES + 1), "more than 65536 bytes"),
-        (chain(VALIDATION_LEVELS), "more than 200 levels with those of fragments"),
+        (chain(VALIDATION_LEVELS), "more than 200 levels, including those of fragments"),
         (spreads(110), "more than 5000 pairs of fragments"),
         (fields(1_500), "more than 10000000 comparisons"),
         (format!("{{ __schema {{ types {{ ...f0 }} }} }} {doubled}"), "more than 10000000 comparisons"),

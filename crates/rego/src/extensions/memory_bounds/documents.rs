@@ -15,7 +15,7 @@ pub(super) fn json(values: &[Value]) -> Option<usize> {
     grown(written(values.first()?, LIMIT)?)
 }
 
-/// JSON in which each line has a prefix and is indented by its level.
+/// The bytes for JSON in which each line has a prefix and is indented by its level.
 pub(super) fn pretty_json(values: &[Value]) -> Option<usize> {
     let [value, options] = values else { return Some(0) };
     let option = |name: &str| length(Some(&options[name]));
@@ -36,8 +36,8 @@ fn depth(value: &Value) -> usize {
     }
 }
 
-/// The nodes of a YAML document, and their values. Values of aliases are not included: the memory limit is checked when
-/// they are created.
+/// The bytes for the nodes of a YAML document, and for their values. Values of aliases are not included: the memory
+/// limit is checked when they are created.
 pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
     /// The bytes for the nodes of a key and its value, with the positions of scalars.
     const NODE_BYTES: usize = 10 * ELEMENT;
@@ -46,7 +46,8 @@ pub(super) fn read_yaml(values: &[Value]) -> Option<usize> {
     Some(grown(text.len().saturating_mul(2))?.saturating_add((indicators + 1).saturating_mul(NODE_BYTES)))
 }
 
-/// GraphQL documents, given as texts or trees, and their parsed trees. A call with a document above the limits fails.
+/// The bytes for GraphQL documents, given as texts or trees, and for their parsed trees. A call with a document above
+/// the limits fails.
 pub(super) fn graphql(values: &[Value]) -> Option<usize> {
     /// The bytes for one token: its node in the tree, and the value of that node. A definition without a body is a node
     /// with two tokens.
@@ -82,8 +83,8 @@ fn tokens(text: &str) -> usize {
     starts.count() + 1
 }
 
-/// Schemas and documents in the form for validation. Parsed schemas and errors are not included: the memory limit is
-/// checked when they are created.
+/// The bytes for schemas and documents in the form for validation. Parsed schemas and errors are not included: the
+/// memory limit is checked when they are created.
 pub(super) fn schemas(values: &[Value]) -> Option<usize> {
     /// The bytes for a key and a number.
     const VALUE: usize = 3 * ELEMENT;
@@ -100,7 +101,7 @@ pub(super) fn schemas(values: &[Value]) -> Option<usize> {
     Some(need)
 }
 
-/// The value as JSON, the values parsed from it, and the indented lines.
+/// The bytes for a value as JSON, for the values that are parsed from the JSON, and for the indented lines.
 pub(super) fn written_yaml(values: &[Value]) -> Option<usize> {
     /// The bytes for the JSON, the parsed values and the quotes, for each byte of the JSON.
     const VALUES: usize = 50;
@@ -112,14 +113,14 @@ pub(super) fn written_yaml(values: &[Value]) -> Option<usize> {
     )
 }
 
-/// Each value together with its path.
+/// The bytes for each value in a document together with its path.
 pub(super) fn walk(values: &[Value]) -> Option<usize> {
     let value = values.first()?;
     let elements = copied(value, LIMIT)? / ELEMENT + 1;
     Some(elements.saturating_mul(ELEMENT + depth(value) * size_of::<Value>()).saturating_mul(2))
 }
 
-/// Paths in a document: texts with slashes, or arrays. The engine builds objects from their components.
+/// The bytes for paths in a document: texts with slashes, or arrays. The engine builds objects from their components.
 pub(super) fn paths(values: &[Value]) -> Option<usize> {
     let mut components = 0_usize;
     let mut path = |path: &Value| {
@@ -135,7 +136,7 @@ pub(super) fn paths(values: &[Value]) -> Option<usize> {
     Some(listed(components)?.saturating_add(copied(&values[1], LIMIT)?))
 }
 
-/// The paths in the form for the engine, and the original paths.
+/// The bytes for the paths in the form for the engine, and for the original paths.
 pub(super) fn copied_paths(values: &[Value]) -> Option<usize> {
     let mut bytes = 0_usize;
     let mut add = |path: &Value| bytes = bytes.saturating_add(length(Some(path)));
@@ -154,7 +155,7 @@ fn components_of(path: &Value) -> usize {
     }
 }
 
-/// Copies of the document and of the edits.
+/// The bytes for copies of the document and of the edits.
 pub(super) fn patch(values: &[Value]) -> Option<usize> {
     let [document, Value::Array(edits)] = values else { return Some(0) };
     for edit in edits.iter() {
@@ -167,7 +168,7 @@ pub(super) fn patch(values: &[Value]) -> Option<usize> {
     Some(copies.saturating_mul(2))
 }
 
-/// A merged object for each pair of objects at the same path in both arguments.
+/// The bytes for the merged objects: one for each pair of objects at the same path in both arguments.
 pub(super) fn union(values: &[Value]) -> Option<usize> {
     let mut need = 0;
     let [first, second] = values else { return Some(0) };

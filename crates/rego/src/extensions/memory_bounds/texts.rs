@@ -21,23 +21,23 @@ const PARSED: usize = 512;
 /// The bytes for matching with a regular expression.
 const AUTOMATON: usize = 4 << 20;
 
-/// A text of twice the length of the first argument.
+/// The bytes for a text of twice the length of the first argument.
 pub(super) fn text(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(2))
 }
 
-/// A text of decoded bytes. Each byte that is not UTF-8 becomes three bytes.
+/// The bytes for a text of decoded bytes. Each byte that is not UTF-8 becomes three bytes.
 pub(super) fn lossy(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(4))
 }
 
-/// A text in uppercase or lowercase. A change of case may turn a letter of two bytes into three bytes, or into several
-/// letters.
+/// The bytes for a text in uppercase or lowercase. A change of case may turn a letter of two bytes into three bytes, or
+/// into several letters.
 pub(super) fn cased(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
 
-/// Copies of all arguments that are texts.
+/// The bytes for copies of all arguments that are texts.
 pub(super) fn texts(values: &[Value]) -> Option<usize> {
     grown(values.iter().map(|value| length(Some(value))).sum::<usize>().saturating_mul(2))
 }
@@ -86,14 +86,14 @@ pub(super) fn sprintf(values: &[Value]) -> Option<usize> {
     Some(need.saturating_add(indexes.saturating_mul(largest)))
 }
 
-/// A pattern and the memory for matching it.
+/// The bytes for a regular expression, and for matching with it.
 pub(super) fn pattern(values: &[Value]) -> Option<usize> {
     let pattern = length(values.first()).saturating_mul(PARSED).saturating_add(AUTOMATON);
     Some(pattern.saturating_add(texts(values)?))
 }
 
-/// A glob, and a text with delimiters. Each delimiter adds two characters to the text next to it, and delimiters may
-/// repeat.
+/// The bytes for a glob, and for a text with delimiters. Each delimiter adds two characters to the text next to it, and
+/// delimiters may repeat.
 pub(super) fn glob(values: &[Value]) -> Option<usize> {
     let delimiters = elements(&values[1]);
     let longer = 1 + 2 * delimiters;
@@ -102,7 +102,7 @@ pub(super) fn glob(values: &[Value]) -> Option<usize> {
     Some(pattern.saturating_add(AUTOMATON).saturating_add(text))
 }
 
-/// A text with replaced matches. A replacement may repeat parts of its match (`$1`).
+/// The bytes for a text with replaced matches. A replacement may repeat parts of its match (`$1`).
 pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
     let [Value::String(text), Value::String(pattern), Value::String(new)] = values else { return Some(0) };
     let parsed = pattern.len().saturating_mul(PARSED).saturating_add(AUTOMATON);
@@ -122,29 +122,29 @@ pub(super) fn replaced_matches(values: &[Value]) -> Option<usize> {
     with(pattern.find_iter(text).count())
 }
 
-/// A digest in hexadecimal. Each digit is created as a separate text.
+/// The bytes for a digest in hexadecimal. Each digit is created as a separate text.
 pub(super) fn digest(_: &[Value]) -> Option<usize> {
     /// The bytes for the 128 digits of SHA-512.
     const DIGEST: usize = 128 * (GROWTH + size_of::<String>());
     Some(DIGEST)
 }
 
-/// The parts of a UUID, which have a fixed maximum size.
+/// The bytes for the parts of a UUID, which have a fixed maximum size.
 pub(super) fn uuid(_: &[Value]) -> Option<usize> {
     listed(64)
 }
 
-/// The parts of a URI, decoded and in the original form.
+/// The bytes for the parts of a URI, decoded and in the original form.
 pub(super) fn uri(values: &[Value]) -> Option<usize> {
     Some(lossy(values)?.saturating_mul(2).saturating_add(listed(8)?))
 }
 
-/// A percent-encoded text, in which each byte may become three.
+/// The bytes for a percent-encoded text, in which each byte may become three.
 pub(super) fn encoded(values: &[Value]) -> Option<usize> {
     grown(length(values.first()).saturating_mul(3))
 }
 
-/// The encoded parameters of a query. A key is repeated for each of its values.
+/// The bytes for the encoded parameters of a query. A key is repeated for each of its values.
 pub(super) fn encoded_object(values: &[Value]) -> Option<usize> {
     let Some(Value::Object(fields)) = values.first() else { return Some(0) };
     let mut bytes = 0_usize;
@@ -163,14 +163,14 @@ pub(super) fn encoded_object(values: &[Value]) -> Option<usize> {
     grown(bytes)
 }
 
-/// The decoded parameters of a query.
+/// The bytes for the decoded parameters of a query.
 pub(super) fn parameters(values: &[Value]) -> Option<usize> {
     let Some(Value::String(query)) = values.first() else { return Some(0) };
     let count = query.matches('&').count() + 1;
     Some(listed(count)?.saturating_mul(2).saturating_add(lossy(values)?))
 }
 
-/// The merged networks.
+/// The bytes for the merged networks.
 pub(super) fn networks(values: &[Value]) -> Option<usize> {
     /// The bytes for a network: its first and last address, and its text.
     const NETWORK: usize = 256;
@@ -179,7 +179,7 @@ pub(super) fn networks(values: &[Value]) -> Option<usize> {
     Some(values.first().map_or(0, elements).saturating_mul(NETWORK * PARTS))
 }
 
-/// The searcher for the patterns, and the text. The call itself checks the length of the result.
+/// The bytes for the searcher of the patterns, and for the text. The call itself checks the length of the result.
 pub(super) fn replacements(values: &[Value]) -> Option<usize> {
     let Value::Object(replacements) = &values[0] else { return Some(0) };
     let patterns = replacements.iter().map(|(old, _)| length(Some(old)) + size_of::<Value>());
@@ -187,7 +187,7 @@ pub(super) fn replacements(values: &[Value]) -> Option<usize> {
     Some(patterns.saturating_add(length(values.last())))
 }
 
-/// The parts of a token, decoded and as JSON. A nested token is shorter.
+/// The bytes for the parts of a token, decoded and as JSON. A nested token is shorter.
 pub(super) fn token(values: &[Value]) -> Option<usize> {
     /// The bytes for each byte of a token: the digits of the signature, and the JSON as text and as value.
     const TOKEN: usize = 8;
@@ -198,14 +198,14 @@ pub(super) fn token_and_keys(values: &[Value]) -> Option<usize> {
     Some(token(values)?.saturating_add(keys(values.last())))
 }
 
-/// A token, and the keys among its constraints.
+/// The bytes for a token, and for the keys among its constraints.
 pub(super) fn constrained_token(values: &[Value]) -> Option<usize> {
     let constraint = |name| values.last().map(|constraints| &constraints[name]);
     let secret = length(constraint("secret")).saturating_mul(2);
     Some(token(values)?.saturating_add(keys(constraint("cert"))).saturating_add(secret))
 }
 
-/// Certificates or keys in Go's JSON. Longer arguments end the evaluation before they are parsed.
+/// The bytes for certificates or keys in Go's JSON. Longer arguments end the evaluation before they are parsed.
 pub(super) fn certificates(values: &[Value]) -> Option<usize> {
     /// The bytes for each byte of an argument. Two bytes of DER may be an empty URI, whose value has eleven fields.
     const PARSED: usize = 320;
@@ -213,14 +213,14 @@ pub(super) fn certificates(values: &[Value]) -> Option<usize> {
     Some(lengths.filter(|length| *length <= CERTIFICATES).sum::<usize>().saturating_mul(PARSED))
 }
 
-/// Keys, and the document that contains them.
+/// The bytes for keys, and for the document that contains them.
 fn keys(text: Option<&Value>) -> usize {
     /// The bytes for each byte of the document. An element of a JSON document has at least two bytes.
     const PARSED: usize = ELEMENT / 2 * GROWTH;
     length(text).saturating_mul(PARSED)
 }
 
-/// The characters and the tokens of two patterns.
+/// The bytes for the characters and the tokens of two patterns.
 pub(super) fn intersection(values: &[Value]) -> Option<usize> {
     /// The bytes for one character of a pattern: the character with a flag, and a token with a range.
     const TOKEN: usize = 64;

@@ -1,4 +1,4 @@
-//! Checks the formats of texts, as OPA does.
+//! Checks whether texts match the keyword `format` of JSON Schema, as OPA does.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! The JSON values of schemas and documents.
+//! The JSON values of schemas, and of the documents that are validated.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

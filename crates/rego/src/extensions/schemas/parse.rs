@@ -1,4 +1,4 @@
-//! Parses schemas.
+//! Parses JSON Schemas.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -22,7 +22,7 @@ enum Draft {
     Hybrid,
 }
 
-/// The number of a schema in a [`Schema`].
+/// The index of a [`SchemaNode`] in a [`Schema`].
 pub(super) type Id = usize;
 
 /// A keyword whose value is a schema or a boolean.
@@ -34,7 +34,7 @@ pub(super) enum BoolOrSchema {
     Schema(Id),
 }
 
-/// The requirements of an object that has a property.
+/// The requirements that an object must meet if it has a certain property.
 #[derive(Debug)]
 pub(super) enum Dependency {
     Properties(Vec<String>),
@@ -57,13 +57,13 @@ pub(super) struct Sizes {
     pub(super) most: Option<i64>,
 }
 
-/// One schema.
+/// One schema. Its nested schemas are other nodes of the [`Schema`].
 #[derive(Default)]
 pub(super) struct SchemaNode {
     /// The result of a boolean schema.
     pub(super) pass: Option<bool>,
     pub(super) types: Vec<&'static str>,
-    /// The target of the reference, which replaces this schema.
+    /// The target of `$ref`, which replaces this schema.
     pub(super) reference: Option<Id>,
     pub(super) properties: BTreeMap<String, Id>,
     pub(super) additional_properties: BoolOrSchema,
@@ -199,7 +199,7 @@ fn check_order(sizes: &Sizes, least_key: &str, most_key: &str) -> Result<()> {
     }
 }
 
-/// The limit `key`, and its exclusive form.
+/// Reads the limit `key`, for example `maximum`, and its exclusive form `exclusive_key`.
 fn limit(
     fields: &Fields,
     key: &str,

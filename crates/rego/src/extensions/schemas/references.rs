@@ -65,7 +65,7 @@ impl Reference {
         })
     }
 
-    /// Resolves `child` in a schema with this reference.
+    /// Resolves the reference `child`, relative to this reference.
     pub(super) fn resolve(&self, child: &Self) -> Self {
         if !child.origin.is_empty() {
             return child.clone();
@@ -118,7 +118,7 @@ impl Reference {
     }
 }
 
-/// The path of a value in a document: the number of each item or field.
+/// The path of a value in a document: the index of the item or field at each level.
 type Steps = Vec<usize>;
 
 /// The schemas with an id, by their references, and the whole document.

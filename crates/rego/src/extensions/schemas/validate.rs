@@ -1,4 +1,4 @@
-//! Compares documents with schemas.
+//! Validates JSON documents against JSON Schemas.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -15,7 +15,7 @@ const ROOT: &str = "(Root)";
 /// The cost of compiling a pattern, in steps.
 const PATTERN: usize = 4_000;
 
-/// A reported error.
+/// An error in the result of a validation.
 pub(super) struct ValidationError {
     pub(super) kind: &'static str,
     pub(super) field: String,
@@ -36,7 +36,7 @@ impl ValidationResult {
 
     fn add(&mut self, place: &InstancePath<'_>, kind: &'static str, text: String) -> Result<()> {
         let field = place.field();
-        // The result of the builtin contains the texts, too. The list may be copied while it grows.
+        // The result of the builtin gets copies of the texts. The list may be copied while it grows.
         let list = if self.errors.len() == self.errors.capacity() { self.errors.len() } else { 0 };
         memory::check(3 * (field.len() + text.len()) + 1_024 + 3 * list * size_of::<ValidationError>())?;
         self.errors.push(ValidationError { kind, field, text });

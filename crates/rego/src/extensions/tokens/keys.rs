@@ -57,7 +57,7 @@ const OTHER_ALGORITHMS: [&str; 28] = [
     "A256GCM",
 ];
 
-/// A key.
+/// A key for the verification of tokens.
 #[derive(Debug)]
 pub(super) struct Key {
     /// The key ID; empty if the key has none.
@@ -98,8 +98,9 @@ impl Key {
         Self { id: String::new(), algorithm: String::new(), material, is_private: false }
     }
 
-    /// Whether `signature` is a signature of `message` by this key. In OPA, only `io.jwt.decode_verify` accepts private
-    /// keys. That builtin requires signatures of the standard length.
+    /// Whether `signature` is a signature of `message` by this key. A private key verifies only signatures of the
+    /// standard length: in OPA, only `io.jwt.decode_verify` accepts private keys, and that builtin requires this
+    /// length.
     ///
     /// # Errors
     ///
@@ -217,7 +218,7 @@ impl Fields<'_> {
         self.bytes(name).filter(|bytes| bytes.len() == size)
     }
 
-    /// A point on a curve whose coordinates have this size.
+    /// The uncompressed point in the fields `x` and `y`, if each has `size` bytes.
     fn point(&self, size: usize) -> Option<Vec<u8>> {
         Some([vec![4], self.coordinate("x", size)?, self.coordinate("y", size)?].concat())
     }

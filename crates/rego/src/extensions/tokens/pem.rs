@@ -24,7 +24,7 @@ pub(in crate::extensions) fn first_block(text: &str) -> Option<(Block<'_>, &str)
     loop {
         let end = rest.find(END)?;
         let (before, after) = (&rest[..end + 1], &rest[end + END.len()..]);
-        // The last line that begins a block. A block that begins earlier has no end.
+        // The block begins at the last `BEGIN` line. A block that begins earlier has no end.
         let begin =
             before.rfind(BEGIN).filter(|at| before[..*at].is_empty() || before[..*at].ends_with('\n'));
         let found = begin.and_then(|at| block(&before[at + BEGIN.len()..], after));
@@ -35,7 +35,7 @@ pub(in crate::extensions) fn first_block(text: &str) -> Option<(Block<'_>, &str)
     }
 }
 
-/// The block with the text `inner` after `-----BEGIN ` and the text `after` after `-----END `.
+/// Parses a block: `inner` is the text after `-----BEGIN `, and `after` the text after `-----END `.
 fn block<'t>(inner: &'t str, after: &'t str) -> Option<(Block<'t>, &'t str)> {
     let (line, mut body) = first_line(inner);
     let label = line.strip_suffix(DASHES)?;

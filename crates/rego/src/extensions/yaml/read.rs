@@ -261,7 +261,7 @@ impl<'t> Events<'t> {
         })
     }
 
-    /// The style of the scalar at this place.
+    /// The style of the scalar at the position `at`.
     fn scalar_at(&self, at: usize) -> Option<ScalarStyle> {
         let next = self.scalars.partition_point(|(range, _)| range.start <= at);
         let (range, style) = self.scalars[..next].last()?;
@@ -273,7 +273,7 @@ impl<'t> Events<'t> {
         self.flows[..next].last().is_some_and(|range| range.contains(&at))
     }
 
-    /// Whether the position is in a scalar that is not plain.
+    /// Whether the position `at` is in a scalar that is not plain.
     fn is_quoted(&self, at: usize) -> bool {
         self.scalar_at(at).is_some_and(|style| style != ScalarStyle::Plain)
     }

@@ -74,8 +74,9 @@ pub(super) fn planned(
     let mut secrets = Secrets::default();
     let mut left_out = Vec::new();
     for (secret, listener) in named {
-        let carried = granted.check(key, &secret).and_then(|()| carry(view, settings, key, &secret, params));
-        match carried {
+        let checked =
+            granted.check(key, &secret).and_then(|()| build_companions(view, settings, key, &secret, params));
+        match checked {
             Ok(companions) => secrets.companions.extend(companions),
             Err(fault) => left_out.push(Problem::SecretLeftOut {
                 listener: excerpt(&listener),
@@ -126,7 +127,7 @@ impl<'v> Granted<'v> {
 }
 
 /// The copy of the Secret `key`. If it is in a different namespace than the Gateway `gateway`, also a ReferenceGrant.
-fn carry(
+fn build_companions(
     view: View<'_>,
     settings: &Settings,
     gateway: &ObjectKey,

@@ -28,7 +28,8 @@ pub(in crate::desired) struct PolicyCopies {
     pub(in crate::desired) bytes: usize,
 }
 
-/// A quick upper bound of the total size of the copies of `policy` on this number of clusters, in bytes.
+/// A quickly computed upper bound of the total size of the copies of `policy`, in bytes. `clusters` is the number of
+/// its clusters.
 pub(in crate::desired) fn estimate_bytes(policy: &Policy, clusters: usize) -> usize {
     let overrides = policy.annotations.get(CLUSTER_OVERRIDES);
     let others = policy.others.as_ref().map_or(0, |others| others.len());
@@ -39,7 +40,7 @@ pub(in crate::desired) fn estimate_bytes(policy: &Policy, clusters: usize) -> us
     one.saturating_mul(if differ { clusters.max(1) } else { 1 })
 }
 
-/// The copies of the policy `origin` that are not cached; `None` if it cannot be planned.
+/// The copies of the policy `origin` that are not cached; `None` if the policy cannot be planned.
 pub(in crate::desired) fn unbuilt_copies(
     view: View<'_>,
     settings: &Settings,

@@ -267,7 +267,7 @@ impl Planner<'_> {
     /// A problem for each reference into another namespace. Whether the Gateway in the other namespace exists is
     /// neither checked nor disclosed.
     fn dropped(&self) -> impl Iterator<Item = Problem> {
-        self.targets.elsewhere().map(|key| Problem::ForeignReference(key.clone()))
+        self.targets.in_other_namespaces().map(|key| Problem::ForeignReference(key.clone()))
     }
 
     /// The clusters of the policy, each with the Gateways that are placed on it. Also returns the clusters that the
@@ -294,7 +294,8 @@ impl Planner<'_> {
 }
 
 impl Outline<'_> {
-    /// The problem that makes the parameters for a copy unknown, if any.
+    /// The problem that keeps a copy from being built, if any: parameters of the copy are unknown, or the class of a
+    /// targeted Gateway is paused.
     pub(super) fn unknown(&self, variant: &Variant<'_>) -> Option<Problem> {
         if let Some(ResourcePlacement { known: Err(problem), .. }) = &self.own {
             return Some(problem.clone());

@@ -177,7 +177,7 @@ impl Recipe {
         if info.has_ancestors {
             feedback = feedback.with_ancestors(&names);
         }
-        self.template(&self.common.name()).carry(copy, Vec::new(), &names, feedback, conflicts)
+        self.template(&self.common.name()).build(copy, Vec::new(), &names, feedback, conflicts)
     }
 
     /// The fields of the copy, except its metadata.
@@ -253,7 +253,7 @@ fn fields(
     listed.into_values().cloned().chain(defaults).collect()
 }
 
-/// Adds the number of ready replicas, unless parameters use the name for another value.
+/// Adds a field with the number of ready replicas, unless the parameters list a field of the same name.
 fn ready(fields: &mut Vec<StatusField>) {
     if fields.iter().all(|field| field.name != READY_REPLICAS) {
         let path = format!(".status.{READY_REPLICAS}");

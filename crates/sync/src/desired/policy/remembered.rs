@@ -64,7 +64,7 @@ pub(super) fn override_selectors_of(
         return Ok(override_selectors.clone());
     }
     let override_selectors = read()?;
-    // Parsed selectors need many times the memory of their text, so large ones are not kept.
+    // Parsed selectors need many times the memory of their texts. If the texts are long, the selectors are not kept.
     if override_selectors.selectors < CACHE_MIN_BYTES {
         return Ok(texts.override_selectors.get_or_init(|| override_selectors).clone());
     }

@@ -71,7 +71,7 @@ impl Targets {
     }
 
     /// The Gateways in other namespaces.
-    pub(super) fn elsewhere(&self) -> impl Iterator<Item = &ObjectKey> {
+    pub(super) fn in_other_namespaces(&self) -> impl Iterator<Item = &ObjectKey> {
         self.distinct(false).into_iter()
     }
 

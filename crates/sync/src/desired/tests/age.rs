@@ -122,7 +122,7 @@ fn waits_of_several_runs_end_together() {
     let names = ["f", "e", "d", "c", "b", "a"];
     let world = world(names.iter().zip(0..).map(|(name, second)| of(name, second)));
     let world = written(world, &names).after(LIMIT);
-    // The result is the same if the cluster reports that the copies of `e` and `f` cannot be applied.
+    // The waits end together even if the cluster reports that the copies of `e` and `f` cannot be applied.
     let failing = |world: World, name: &str| world.with_policy_report(name, "eu-1", &refused("no such kind"));
     let world = failing(failing(written(world, &["e"]), "f"), "e");
     for name in &names[2..] {

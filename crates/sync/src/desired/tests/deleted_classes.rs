@@ -115,8 +115,8 @@ fn status_reports_missing_class_and_keeps_programmed() {
         .with(gateway_with_status(&json!({"conditions": [programmed]}), &json!({})))
         .without(class("multi"));
     let conditions = fold(&world).status.unwrap().conditions;
-    let said: Vec<_> = conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.reason)).collect();
-    assert_eq!(said, [("Accepted", "Unknown", "ClassGone"), ("Programmed", "True", "Pending")]);
+    let summary: Vec<_> = conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.reason)).collect();
+    assert_eq!(summary, [("Accepted", "Unknown", "ClassGone"), ("Programmed", "True", "Pending")]);
     let message = &world.annotations("limits")["kuadrant.io/policy-sync-message"];
     assert_eq!(
         message,
@@ -130,8 +130,8 @@ fn programmed_becomes_unknown_once_after_the_minute() {
     let status = json!({"conditions": [condition("Accepted", "True"), condition("Programmed", "True")]});
     let world = written().with(gateway_with_status(&status, &ours)).without(class("multi")).after(RETURNS);
     let final_conditions = fold(&world).final_conditions.unwrap();
-    let said: Vec<_> = final_conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.message)).collect();
-    assert_eq!(said, [("Programmed", "Unknown", "GatewayClass multi does not exist")]);
+    let summary: Vec<_> = final_conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.message)).collect();
+    assert_eq!(summary, [("Programmed", "Unknown", "GatewayClass multi does not exist")]);
 
     let ours = json!({"f:conditions": {r#"k:{"type":"Programmed"}"#: {}}});
     let theirs = json!({"conditions": [condition("Accepted", "True"), condition("Programmed", "Unknown")]});
@@ -163,6 +163,6 @@ fn deleted_classes_leave_no_entries() {
         world = world.without(config_map(&name, ""));
     }
     assert_eq!(world.see(|view| view.deleted_classes().count()), 0);
-    let known = format!("{:?}", world.look()).matches("Departed {").count();
+    let known = format!("{:?}", world.guard()).matches("Departed {").count();
     assert!(known <= 1, "{known} are remembered");
 }

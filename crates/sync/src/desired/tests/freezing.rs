@@ -1,5 +1,5 @@
-//! Tests of freezing: unknown inputs freeze only the works that depend on them, and known inputs still withdraw
-//! works.
+//! Tests of freezing: unknown inputs freeze only the works that depend on them. A work is
+//! still deleted if the known inputs show that it is no longer wanted.
 
 use crate::kinds::POLICIES;
 use crate::rows::kind::Resolution;
@@ -18,15 +18,14 @@ fn growing() -> World {
     world.decisions("all", &["eu-1", "us-1"]).after(60_000)
 }
 
-/// The hub of `growing` after a restart, with these policies. Everything but the parameters and policies has been read.
-fn restarted(policies: &[Object]) -> World {
-    let mut objects = vec![
+/// The hub of `growing` after a restart of the controller. Everything but the parameters and the policies has been read.
+fn restarted() -> World {
+    let objects = vec![
         class("multi"),
         gateway("web").placed_on("all"),
         placement("all").selects(2),
         decision("all", "all-1", &["eu-1", "us-1"]),
     ];
-    objects.extend_from_slice(policies);
     growing().restarted(objects).after(60_000)
 }
 
@@ -95,7 +94,8 @@ fn invalid_parameters_do_not_prevent_withdrawal() {
 fn valid_parameters_without_the_kind_withdraw_policies() {
     let world = growing().params("multi", "{}");
     assert_eq!(world.writes("limits"), ["delete eu-1"]);
-    // The feedback path for the kind is removed from the Gateway's work.
+    // The Gateway's work no longer reads the condition `kuadrant.io/RateLimitPolicyAffected`, because the kind is not
+    // listed any more.
     assert_eq!(world.writes_of(&gateway_origin("web")), ["update eu-1", "create us-1"]);
 }
 
@@ -163,7 +163,7 @@ fn oldest_class_decides_between_served_versions() {
         (vec!["create us-1".into()], vec![])
     );
     assert_eq!(served().copy("limits", "eu-1")["apiVersion"], "kuadrant.io/v1");
-    // Gateways of the second class do not get policies in a version that it does not list.
+    // Gateways of the second class do not get policies in a version that this class does not list.
     let api = || gateway("api").of_class("second").placed_on("all");
     let world = served().with(api()).with(policy("more").targets("api"));
     let fault = "kuadrant.io/v2 ratelimitpolicies: is synced in version v1, which GatewayClass multi lists: \
@@ -279,7 +279,7 @@ fn frozen_gateway_freezes_policies_only_on_its_clusters() {
 
 #[test]
 fn unread_parameters_freeze_after_a_restart() {
-    let world = restarted(&[]);
+    let world = restarted();
     assert_eq!(world.writes("limits"), NOTHING);
     assert_eq!(world.writes_of(&gateway_origin("web")), NOTHING);
     assert!(world.plan("limits").problems.iter().all(crate::Problem::passes));
@@ -287,18 +287,18 @@ fn unread_parameters_freeze_after_a_restart() {
 
 #[test]
 fn invalid_parameters_after_a_restart_freeze_existing_works() {
-    let world = restarted(&[]).params("multi", "nonsense");
+    let world = restarted().params("multi", "nonsense");
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)"]);
     assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)", "us-1 (keep)"]);
 }
 
 #[test]
 fn works_are_withdrawn_after_a_restart_if_their_gateway_left() {
-    let world = restarted(&[]).params("multi", "nonsense");
+    let world = restarted().params("multi", "nonsense");
     assert_eq!(world.with(gateway("web")).gateway_written().writes("limits"), ["delete eu-1"]);
-    let world = restarted(&[]).without(gateway("web")).gateway_written();
+    let world = restarted().without(gateway("web")).gateway_written();
     assert_eq!(world.writes("limits"), ["delete eu-1"]);
-    let world = restarted(&[]).without(class("multi"));
+    let world = restarted().without(class("multi"));
     assert_eq!(
         (world.writes("limits"), world.writes_of(&gateway_origin("web"))),
         (vec![], vec![]),
@@ -309,7 +309,7 @@ fn works_are_withdrawn_after_a_restart_if_their_gateway_left() {
 
 #[test]
 fn unlisted_policies_keep_their_works() {
-    let world = restarted(&[]).params("multi", &listing(&["ratelimitpolicies"]).to_string());
+    let world = restarted().params("multi", &listing(&["ratelimitpolicies"]).to_string());
     assert_eq!(world.writes("limits"), NOTHING, "kind not looked up yet");
     let mut world = world.resolution("ratelimitpolicies", resolved("RateLimitPolicy"));
     assert_eq!(world.writes("limits"), NOTHING, "looked up, not listed");
@@ -319,7 +319,7 @@ fn unlisted_policies_keep_their_works() {
 
 #[test]
 fn partially_listed_kind_keeps_works() {
-    let world = restarted(&[]).params("multi", &listing(&["ratelimitpolicies"]).to_string());
+    let world = restarted().params("multi", &listing(&["ratelimitpolicies"]).to_string());
     let mut world = world.resolution("ratelimitpolicies", resolved("RateLimitPolicy"));
     let source = POLICIES.resource(kind("ratelimitpolicies"));
     world.mirror.begin_resync(&source);
@@ -329,7 +329,7 @@ fn partially_listed_kind_keeps_works() {
 
 #[test]
 fn kind_that_is_forbidden_after_a_restart_keeps_allowed_works() {
-    let world = restarted(&[]).params("multi", &listing(&["ratelimitpolicies"]).to_string());
+    let world = restarted().params("multi", &listing(&["ratelimitpolicies"]).to_string());
     let world = world.resolution("ratelimitpolicies", Resolution::Forbidden("no".into()));
     assert_eq!(world.writes("limits"), NOTHING);
     assert_eq!(world.with(gateway("web")).gateway_written().writes("limits"), ["delete eu-1"]);

@@ -1,4 +1,5 @@
-//! Tests that objects are frozen if they are too large, or if their names are too long or reserved.
+//! Tests that objects are frozen if they are too large or nested too deeply, or if the name of their namespace on
+//! the spokes is too long or reserved.
 
 use serde_json::json;
 

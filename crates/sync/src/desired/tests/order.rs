@@ -87,7 +87,11 @@ fn gateway_waits_until_works_of_its_policies_exist() {
         let world = unwritten(action).after(100 * WAIT);
         assert_eq!(gateway_writes(&world), NOTHING);
         assert_eq!(waits(&world), ["eu-1: limits quota", "us-1: limits quota"]);
-        assert_eq!(recheck(&world, &gateway_origin("web")), None, "it is told when they are made");
+        assert_eq!(
+            recheck(&world, &gateway_origin("web")),
+            None,
+            "the creation of the copies queues the Gateway"
+        );
     }
 }
 
@@ -143,7 +147,7 @@ fn wait_for_a_rejected_work_starts_at_its_first_rejection() {
     let serve = refused("serve");
     assert_eq!(waits(&serve), ["eu-1: limits more quota", "us-1: limits more quota"]);
     assert_eq!(recheck(&serve, &gateway_origin("web")), Some(WAIT), "on us-1 it is about to be made");
-    // Further rejections, also on other clusters, do not restart the wait.
+    // A further rejection on the same cluster does not restart the wait there.
     let serve = serve.after(WAIT - 1).with_rejections(&policy_origin("more"), "eu-1");
     assert_eq!(gateway_writes(&serve), NOTHING);
     assert_eq!(gateway_writes(&serve.after(1)), ["create eu-1"]);
@@ -349,7 +353,7 @@ fn changes_of_awaited_policies_affect_their_gateway() {
     let labelled = world.apply(&cluster("eu-1").label("region", "eu"));
     assert!(labelled.contains(&Key::Works(gateway_origin("web"))));
     assert!(world.edit(&quota(), "eu-1", |work| work["status"] = applied().status(work)).contains(&web));
-    // Only the last policy on a cluster releases the Gateway, and does so at once.
+    // The Gateway's works are planned as soon as its last policy on a cluster is applied, and not earlier.
     let web_works = Key::Works(gateway_origin("web"));
     let mut others = made("hold");
     for (origin, cluster, frees) in
@@ -364,7 +368,7 @@ fn changes_of_awaited_policies_affect_their_gateway() {
 
     let mut world = on_two();
     let keys = world.edit(&quota(), "eu-1", |work| work["status"] = refused("no").status(work));
-    assert!(!keys.contains(&web), "it is there already");
+    assert!(!keys.contains(&web), "the Gateway already exists on the cluster");
     let keys = world.edit(&gateway_origin("web"), "eu-1", |work| {
         work["metadata"]["deletionTimestamp"] = "2001-09-09T01:46:40Z".into();
     });
@@ -378,7 +382,7 @@ fn gateway_status_reports_an_exceeded_wait() {
     };
     let says = |world: &World| {
         let conditions = fold(world).status.unwrap().conditions;
-        let programmed = conditions.into_iter().find(|said| said.type_ == "Programmed").unwrap();
+        let programmed = conditions.into_iter().find(|condition| condition.type_ == "Programmed").unwrap();
         format!("{}: {}", programmed.reason, programmed.message)
     };
     let world = both_applied(made("hold"), "us-1").with_report("eu-1", &applied());

@@ -8,7 +8,8 @@ use policy_sync_api::annotations::PAUSED;
 
 const NOTHING: [&str; 0] = [];
 
-/// The policy `limits` and its Gateway are on `eu-1`. Then `us-1` is selected, too, and `eu-1` needs another copy.
+/// The policy `limits` and its Gateway are on `eu-1`. Then `us-1` is selected, too, and the policy and the
+/// Gateway change, so that their copies on `eu-1` need an update.
 fn changing(limits: &str, web: &str) -> World {
     let policy = || policy("limits").targets("web");
     let world = shop(&["eu-1"]).with(policy()).written().decisions("all", &["eu-1", "us-1"]).after(60_000);

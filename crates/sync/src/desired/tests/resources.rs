@@ -113,7 +113,7 @@ fn default_placement_applies_to_resources_without_label() {
     let plan = unlabelled.plan_of(&web());
     assert!(plan.outcomes.is_empty() && !plan.targeted && plan.problems.is_empty());
     let fold = unlabelled.see(|view| status::policy::plan(view, &unlabelled.settings, &web()));
-    assert_eq!((fold.fold, fold.sync_state), (Fold::Settled, None), "nothing is said of it");
+    assert_eq!((fold.fold, fold.sync_state), (Fold::Settled, None), "no state is written");
 
     let by_default = || fleet().params("multi", &resource_listing(Some("all")).to_string());
     assert_eq!(by_default().with(deployment("web")).outcomes_of(&web()), ["eu-1", "us-1"]);

@@ -51,7 +51,7 @@ fn manifests(world: &World) -> Vec<Value> {
 }
 
 /// The manifests in the work of the Gateway `web`, such as `Secret kuadrant-shop/a`.
-fn carried(world: &World) -> Vec<String> {
+fn manifest_names(world: &World) -> Vec<String> {
     let text = |manifest: &Value| {
         let metadata = &manifest["metadata"];
         let name = metadata["name"].as_str().unwrap();
@@ -85,11 +85,11 @@ const WITH_A_OF_TLS: [&str; 5] = [
 fn only_secrets_that_listeners_name_are_copied() {
     let objects = [secret("a"), secret("b"), secret("a").in_ns("other")];
     let world = copying(&[own("a")], &objects);
-    assert_eq!(carried(&world), WITH_A);
+    assert_eq!(manifest_names(&world), WITH_A);
     assert_eq!(problems(&world), Vec::<String>::new());
-    assert_eq!(carried(&copying(&[], &objects)), ALONE);
+    assert_eq!(manifest_names(&copying(&[], &objects)), ALONE);
     let none = world.class("multi", &json!({}));
-    assert_eq!(carried(&none), ALONE);
+    assert_eq!(manifest_names(&none), ALONE);
     assert_eq!(problems(&none), Vec::<String>::new());
 }
 
@@ -144,7 +144,7 @@ fn secret_is_applied_like_its_gateway_and_namespaces_are_orphaned() {
 #[test]
 fn secret_of_another_namespace_is_copied_with_its_own_grant() {
     let world = copying(&[of_tls("a")], &[secret("a").in_ns("tls"), secret("b").in_ns("tls"), grant("g")]);
-    assert_eq!(carried(&world), WITH_A_OF_TLS);
+    assert_eq!(manifest_names(&world), WITH_A_OF_TLS);
     let grant = &manifests(&world)[3];
     assert_eq!(grant["apiVersion"], "gateway.networking.k8s.io/v1beta1");
     let expected = json!({
@@ -159,7 +159,7 @@ fn secret_of_another_namespace_is_copied_with_its_own_grant() {
 #[test]
 fn reference_to_the_own_namespace_needs_no_grant() {
     let world = copying(&[json!({"name": "a", "namespace": "shop"})], &[secret("a")]);
-    assert_eq!(carried(&world), WITH_A);
+    assert_eq!(manifest_names(&world), WITH_A);
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn only_a_grant_that_matches_the_reference_counts() {
         (grant("g").deleting(), "one that goes"),
     ] {
         let world = copying(&[of_tls("a")], &[secret("a").in_ns("tls"), other]);
-        assert_eq!(carried(&world), ALONE, "{why}");
+        assert_eq!(manifest_names(&world), ALONE, "{why}");
         let expected = "listener https: Secret tls/a is not copied: no ReferenceGrant in its namespace allows the reference";
         assert_eq!(problems(&world), [expected], "{why}");
     }
@@ -196,7 +196,7 @@ fn only_a_grant_that_matches_the_reference_counts() {
         (grant("g").spec("to", json!([{"group": "", "kind": "Secret", "name": "b"}, {"group": "", "kind": "Secret", "name": "a"}])), "one of several"),
     ] {
         let world = copying(&[of_tls("a")], &[secret("a").in_ns("tls"), fits]);
-        assert_eq!(carried(&world), WITH_A_OF_TLS, "{why}");
+        assert_eq!(manifest_names(&world), WITH_A_OF_TLS, "{why}");
     }
 }
 
@@ -211,13 +211,13 @@ fn grants_are_not_combined() {
             .spec("to", json!([{"group": "", "kind": "Secret", "name": secret}]))
     };
     let objects = [secret("a").in_ns("tls"), theirs("g", "shop", "b"), theirs("h", "other", "a")];
-    assert_eq!(carried(&copying(&[of_tls("a")], &objects)), ALONE);
+    assert_eq!(manifest_names(&copying(&[of_tls("a")], &objects)), ALONE);
 }
 
 #[test]
 fn existence_of_a_secret_is_not_disclosed_without_a_grant() {
-    let there = problems(&copying(&[of_tls("a")], &[secret("a").in_ns("tls")]));
-    assert_eq!(there, problems(&copying(&[of_tls("a")], &[])));
+    let ungranted = problems(&copying(&[of_tls("a")], &[secret("a").in_ns("tls")]));
+    assert_eq!(ungranted, problems(&copying(&[of_tls("a")], &[])));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn unusable_secret_is_reported_and_gateway_is_copied_without_it() {
     untyped.json["type"] = json!(["kubernetes.io/tls"]);
     for objects in [vec![], vec![opaque], vec![untyped], vec![secret("a").deleting()]] {
         let world = copying(&[own("a"), own("b")], &[objects.as_slice(), &[secret("b")]].concat());
-        assert_eq!(carried(&world)[1..], ["Secret kuadrant-shop/b", "Gateway kuadrant-shop/web"]);
+        assert_eq!(manifest_names(&world)[1..], ["Secret kuadrant-shop/b", "Gateway kuadrant-shop/web"]);
         let expected =
             "listener https: Secret shop/a is not copied: there is no such Secret of type kubernetes.io/tls";
         assert_eq!(problems(&world), [expected]);
@@ -240,9 +240,9 @@ fn unusable_secret_is_reported_and_gateway_is_copied_without_it() {
 fn secret_is_not_copied_to_a_reserved_namespace() {
     let named = json!({"name": "a", "namespace": "system"});
     let world = copying(&[named], &[secret("a").in_ns("system"), grant("g").in_ns("system")]);
-    assert_eq!(carried(&world), ALONE);
+    assert_eq!(manifest_names(&world), ALONE);
     let expected = "listener https: Secret system/a is not copied: \
-                    its namespace on the spokes would be reserved or too long";
+                    the namespace of the Secret on the spokes would be reserved or too long";
     assert_eq!(problems(&world), [expected]);
 }
 
@@ -258,7 +258,7 @@ fn ten_uncopied_secrets_are_reported_and_the_rest_counted() {
 #[test]
 fn secret_that_is_named_twice_is_copied_once() {
     let world = copying(&[own("a"), own("a"), json!({"name": "a", "namespace": "shop"})], &[secret("a")]);
-    assert_eq!(carried(&world), WITH_A);
+    assert_eq!(manifest_names(&world), WITH_A);
 }
 
 #[test]

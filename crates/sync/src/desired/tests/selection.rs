@@ -54,7 +54,7 @@ fn deselected_cluster_keeps_its_gateway_for_the_grace_period() {
 
 #[test]
 fn changed_labels_count_at_once() {
-    // No policy exists here, because the Gateway would wait for it.
+    // This hub has no policy, because the Gateway would wait for the policy.
     let world = fleet().without(policy("limits")).with(web().annotation(CLUSTER_SELECTOR, EU)).written();
     let world = world.with(cluster("us-1").label("region", "eu"));
     assert_eq!(gateway_writes(&world), ["create us-1"]);

@@ -155,8 +155,8 @@ fn gateway_that_waits_for_large_policies_keeps_no_copies() {
     assert!(all.bytes_max < 2 * one.bytes_max, "{} bytes for one, {} for all", one.bytes_max, all.bytes_max);
 }
 
-/// The time that `what` takes on a hub without caches: the minimum of several runs, since other processes use the
-/// machine, too.
+/// The time that `what` takes on a new hub. Its caches are empty, except for the hashes of the copies of `limits` if
+/// `made` is true. The time is the minimum of several runs, since other processes use the machine, too.
 fn takes(made: bool, what: impl Fn(&World)) -> Duration {
     let times = (0..3).map(|_| {
         let world = fleet().with(varied(TENTH));

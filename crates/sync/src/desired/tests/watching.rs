@@ -1,4 +1,4 @@
-//! Tests of the watches in addition to those of the needed kinds.
+//! Tests of the planned watches of kinds that are not always watched.
 
 use serde_json::json;
 

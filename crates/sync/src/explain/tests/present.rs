@@ -10,15 +10,15 @@ use policy_sync_api::names::{GroupResource, ObjectKey};
 
 #[test]
 fn unwritten_work_is_named() {
-    let said = why(&world(), "eu-1");
-    assert!(said[0].starts_with(
+    let reasons = why(&world(), "eu-1");
+    assert!(reasons[0].starts_with(
         "NotWritten: the controller has not created ManifestWork <cluster>/ratelimitpolicy-limits-"
     ));
     let changed = world().written().with(policy("limits").targets("web").label("team", "shop"));
-    let said = why(&changed, "eu-1");
+    let reasons = why(&changed, "eu-1");
     assert!(
-        said[0].starts_with("NotWritten: the controller has not updated ManifestWork <cluster>/"),
-        "{said:?}"
+        reasons[0].starts_with("NotWritten: the controller has not updated ManifestWork <cluster>/"),
+        "{reasons:?}"
     );
     let before = world().written().terminating(&policy_origin("limits"), "eu-1");
     let says =
@@ -33,11 +33,12 @@ fn foreign_work_is_the_object_to_change() {
         world().written().works.into_iter().find(|((name, _), _)| name.starts_with("ratelimit")).unwrap().1;
     foreign["metadata"]["annotations"] = serde_json::json!({});
     foreign["metadata"]["namespace"] = "eu-1".into();
-    let said = why(&world().with_work(foreign), "eu-1");
+    let reasons = why(&world().with_work(foreign), "eu-1");
     let says = "ForeignWork: cluster <cluster> has a ManifestWork ratelimitpolicy-limits-";
     assert!(
-        said[0].starts_with(says) && said[0].contains("[ManifestWork <cluster>/ratelimitpolicy-limits-"),
-        "{said:?}"
+        reasons[0].starts_with(says)
+            && reasons[0].contains("[ManifestWork <cluster>/ratelimitpolicy-limits-"),
+        "{reasons:?}"
     );
 }
 
@@ -76,10 +77,10 @@ fn reports_of_the_agent_are_quoted() {
         ("2026-01-01T00:00:03Z", "younger"),
     ] {
         let world = two().with_policy_report("zzz", "eu-1", &applied().created(of_zzz));
-        let said = why(&world.with_report("eu-1", &named.clone().created("2026-01-01T00:00:02Z")), "eu-1");
+        let reasons = why(&world.with_report("eu-1", &named.clone().created("2026-01-01T00:00:02Z")), "eu-1");
         assert!(
-            said[0].contains(" of the hub, and ") && said[0].contains(&format!(" {age} there: ")),
-            "{said:?}"
+            reasons[0].contains(" of the hub, and ") && reasons[0].contains(&format!(" {age} there: ")),
+            "{reasons:?}"
         );
     }
     let both = applied().observed(1).condition(
@@ -92,7 +93,7 @@ fn reports_of_the_agent_are_quoted() {
                 kuadrant-shop/zzz, kuadrant-shop/local. \
                 [RateLimitPolicy shop/zzz | the policies that were created on cluster <cluster>]";
     assert_eq!(why(&two().with_report("eu-1", &both), "eu-1"), [says]);
-    // A policy of the spoke has that name, so the agent reports a conflict for the copy.
+    // A policy that was created on the spoke has the name of the copy, so the agent reports a conflict for the copy.
     let taken =
         two().with_policy_report("zzz", "eu-1", &refused("conflict").of_revision(&"no revision ".repeat(9)));
     let says = "Overridden: it is overridden by a policy that was created on the cluster: RateLimitPolicy is overridden by [kuadrant-shop/zzz] \
@@ -109,7 +110,7 @@ fn reports_of_the_agent_are_quoted() {
          [RateLimitPolicy shop/limits | {copy}]"
     );
     assert_eq!(why(&reported(unknown), "eu-1"), [says]);
-    // The `False` condition is the reason, not the `Unknown` one.
+    // The `False` condition is the reason, not the `Unknown` condition.
     let both = applied().observed(1).condition("Accepted", "Unknown", "Pending", "");
     let says = format!(
         "NotEnforced: it is applied, but not programmed: Invalid: no port [RateLimitPolicy shop/limits | {copy}]"
@@ -163,8 +164,8 @@ fn override_by_a_generated_policy_names_its_source() {
             "Overridden: it is overridden by a policy that was created on the cluster: {kind} is overridden by [kuadrant-shop/other] \
              [the policies that were created on cluster <cluster>]"
         );
-        let (said, world) = overridden(world, "kuadrant-shop/other");
-        assert_eq!(said, own);
+        let (text, world) = overridden(world, "kuadrant-shop/other");
+        assert_eq!(text, own);
         let other = Object::policy(source.group, source.resource, "other").targets("web");
         let world = world.with(other).settled(&[Origin::new(sources, ObjectKey::new("shop", "other"))]);
         let of_hub = format!("{} shop/other", source.kind);
@@ -172,10 +173,10 @@ fn override_by_a_generated_policy_names_its_source() {
             "Overridden: it is overridden by policies that the cluster's controller generated from {of_hub} of the hub: \
              {kind} is overridden by [kuadrant-shop/other] [{of_hub}]"
         );
-        let (said, world) = overridden(world, "kuadrant-shop/other");
-        assert_eq!(said, made);
-        let (said, _) = overridden(world, "kuadrant-shop/others kuadrant-else/other");
-        assert!(said.contains("a policy that was created on the cluster"), "{said}");
+        let (text, world) = overridden(world, "kuadrant-shop/other");
+        assert_eq!(text, made);
+        let (text, _) = overridden(world, "kuadrant-shop/others kuadrant-else/other");
+        assert!(text.contains("a policy that was created on the cluster"), "{text}");
     }
 }
 

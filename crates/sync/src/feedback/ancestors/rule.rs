@@ -1,8 +1,8 @@
 //! The condition rule that makes an agent report `status.ancestors`. It is in CEL, since JSONPath cannot read a list
 //! in a list.
 //!
-//! It uses only the standard macros and functions, `substring` and `join`, and tests every field for presence before
-//! reading it. [`super`] documents the format and reads it back.
+//! The rule uses only the standard macros and functions, `substring` and `join`. Each field is tested for presence
+//! before it is read. [`super`] documents the format of the message and parses the message.
 
 use serde_json::json;
 
@@ -38,24 +38,27 @@ fn message(gateways: &[&str]) -> String {
         "(has(object.status) && has(object.status.ancestors) ? object.status.ancestors : []).filter(a, {})",
         ours.join(" && ")
     );
-    let asked = format!("a.conditions.filter(c, has(c.type) && c.type in {conditions})");
+    let matching = format!("a.conditions.filter(c, has(c.type) && c.type in {conditions})");
     let reported = {
         let condition = ["c.type".to_owned(), or_empty("c.status"), observed("c"), or_empty("c.reason")];
-        let conditions = texts(&format!("{asked}.map(c, {})", short_texts(&condition)));
+        let conditions = texts(&format!("{matching}.map(c, {})", short_texts(&condition)));
         let section = or_empty("a.ancestorRef.sectionName");
         let name = ["a.ancestorRef.name".to_owned(), section, or_empty("a.controllerName")];
         let ancestor = format!("{} + {}", short_texts(&name), texts(&format!("[{conditions}]")));
         texts(&format!("l.map(a, {ancestor})"))
     };
     // Messages are cut to one character more than the reader keeps, so that the reader can detect the cut.
-    let words =
-        texts(&format!("{asked}.map(c, {}){}", or_empty("c.message"), cut_to(TEXT_LIMIT.saturating_add(1))));
-    let words = format!("l.map(a, {words}).join('')");
+    let messages = texts(&format!(
+        "{matching}.map(c, {}){}",
+        or_empty("c.message"),
+        cut_to(TEXT_LIMIT.saturating_add(1))
+    ));
+    let messages = format!("l.map(a, {messages}).join('')");
     let revision = format!(
         "has(object.metadata.annotations) && '{REVISION}' in object.metadata.annotations \
          ? object.metadata.annotations['{REVISION}'] : ''"
     );
-    let whole = texts(&format!("[{revision}, string(object.metadata.generation), {reported}, {words}]"));
+    let whole = texts(&format!("[{revision}, string(object.metadata.generation), {reported}, {messages}]"));
     format!("[{ancestors}].map(l, '{HEADER}' + {whole}){}.join('')", cut_to(MESSAGE_LIMIT))
 }
 

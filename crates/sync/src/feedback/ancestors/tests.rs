@@ -50,21 +50,21 @@ fn texts<T: AsRef<str>>(items: &[T]) -> String {
 
 /// The message that an agent reports for these ancestors.
 pub(crate) fn message(revision: &str, generation: i64, ancestors: &[Ancestor]) -> String {
-    let said = ancestors.iter().map(|ancestor| {
+    let encoded = ancestors.iter().map(|ancestor| {
         let conditions: Vec<String> =
-            ancestor.test_conditions.iter().map(|said| texts(&said.condition)).collect();
+            ancestor.test_conditions.iter().map(|found| texts(&found.condition)).collect();
         texts(&ancestor.name) + &text(&texts(&conditions))
     });
-    let said: Vec<String> = said.collect();
-    let words: Vec<&String> =
-        ancestors.iter().flat_map(|ancestor| &ancestor.test_conditions).map(|said| &said.message).collect();
-    let whole = texts(&[revision, &generation.to_string(), &texts(&said), &texts(&words)]);
+    let encoded: Vec<String> = encoded.collect();
+    let messages: Vec<&String> =
+        ancestors.iter().flat_map(|ancestor| &ancestor.test_conditions).map(|found| &found.message).collect();
+    let whole = texts(&[revision, &generation.to_string(), &texts(&encoded), &texts(&messages)]);
     format!("{HEADER}{whole}").chars().take(MESSAGE_LIMIT).collect()
 }
 
 fn read(message: &str) -> ReportedAncestors {
     match Ancestors::read(message) {
-        Ancestors::Reported(said) => *said,
+        Ancestors::Reported(reported) => *reported,
         other => panic!("{other:?}"),
     }
 }
@@ -77,7 +77,7 @@ fn unreadable(message: &str) -> String {
 }
 
 /// One line for each condition: `web (example.com/a): Enforced=False/Overridden@1 by local`.
-fn rendered(said: &ReportedAncestors) -> Vec<String> {
+fn rendered(reported: &ReportedAncestors) -> Vec<String> {
     let of = |AncestorCondition { ancestor, condition }: &AncestorCondition| {
         let observed =
             condition.observed_generation.map(|observed| format!("@{observed}")).unwrap_or_default();
@@ -86,7 +86,7 @@ fn rendered(said: &ReportedAncestors) -> Vec<String> {
         let (reason, message) = (text(&condition.reason), text(&condition.message));
         format!("{ancestor}: {condition_type}={status}/{reason}{observed} {message}")
     };
-    said.conditions.iter().map(of).collect()
+    reported.conditions.iter().map(of).collect()
 }
 
 #[test]
@@ -98,23 +98,23 @@ fn message_round_trips() {
         ancestor("api", "http", "").with_condition_for("", "Ready", "Odd", "", ""),
         ancestor("silent", "", "example.com/b"),
     ];
-    let said = read(&message("r-1", 3, &ancestors));
-    assert_eq!((&*said.revision, said.generation), ("r-1", 3));
+    let reported = read(&message("r-1", 3, &ancestors));
+    assert_eq!((&*reported.revision, reported.generation), ("r-1", 3));
     let expected = [
         "web (example.com/a): Accepted=True/Accepted@1 fine",
         "web (example.com/a): Enforced=False/Overridden@1 by local",
         "api/http: Ready=Unknown/- -",
     ];
-    assert_eq!(rendered(&said), expected);
+    assert_eq!(rendered(&reported), expected);
 }
 
 #[test]
 fn invalid_reason_is_dropped() {
     for (odd, rendered_reason) in [("by local", "-"), ("x,", "-"), (&*"x".repeat(1_025), "-"), ("A_1", "A_1")]
     {
-        let said =
+        let reported =
             read(&message("r", 1, &[ancestor("web", "", "").with_condition("Ready", "True", odd, "")]));
-        assert_eq!(rendered(&said), [format!("web: Ready=True/{rendered_reason}@1 -")]);
+        assert_eq!(rendered(&reported), [format!("web: Ready=True/{rendered_reason}@1 -")]);
     }
 }
 
@@ -162,8 +162,8 @@ fn long_texts_are_cut_and_marked() {
         &"R".repeat(254),
         &"ü".repeat(1025),
     );
-    let said = read(&message("r", 1, &[long]));
-    let AncestorCondition { ancestor, condition } = &said.conditions[0];
+    let reported = read(&message("r", 1, &[long]));
+    let AncestorCondition { ancestor, condition } = &reported.conditions[0];
     let cut = |letter: &str| format!("{}…", letter.repeat(250));
     assert_eq!(**ancestor, format!("web/{} ({})", cut("s"), cut("c")));
     assert_eq!(condition.reason, None, "it has come without its end");
@@ -184,12 +184,12 @@ fn message_cut_in_its_last_part_keeps_all_conditions() {
         .collect();
     let message = message("r", 1, &many);
     assert_eq!(message.chars().count(), MESSAGE_LIMIT);
-    let said = read(&message);
-    assert_eq!(said.conditions.len(), 16);
-    let words: Vec<&str> =
-        said.conditions.iter().map(|said| said.condition.message.as_deref().unwrap_or("-")).collect();
-    assert_eq!(words[0], format!("{}…", "x".repeat(1021)));
-    assert_eq!(words[15], "…");
+    let reported = read(&message);
+    assert_eq!(reported.conditions.len(), 16);
+    let messages: Vec<&str> =
+        reported.conditions.iter().map(|found| found.condition.message.as_deref().unwrap_or("-")).collect();
+    assert_eq!(messages[0], format!("{}…", "x".repeat(1021)));
+    assert_eq!(messages[15], "…");
 }
 
 #[test]
@@ -238,17 +238,17 @@ proptest! {
     fn texts_cannot_imitate_other_conditions(
         texts in proptest::collection::vec((odd_text(), odd_text(), odd_text(), odd_text()), 0..4),
     ) {
-        let build = |(section, controller, reason, words): &(String, String, String, String)| {
-            ancestor("web", section, controller).with_condition("Enforced", "False", reason, words)
+        let build = |(section, controller, reason, message): &(String, String, String, String)| {
+            ancestor("web", section, controller).with_condition("Enforced", "False", reason, message)
         };
         let ancestors: Vec<Ancestor> = texts.iter().map(build).collect();
-        let said = read(&message("r", 1, &ancestors));
-        prop_assert_eq!(said.conditions.len(), texts.len());
-        for (found, (section, controller, reason, words)) in said.conditions.iter().zip(&texts) {
+        let reported = read(&message("r", 1, &ancestors));
+        prop_assert_eq!(reported.conditions.len(), texts.len());
+        for (found, (section, controller, reason, message)) in reported.conditions.iter().zip(&texts) {
             let text = |text: &str| (!text.is_empty()).then(|| Box::from(text));
             prop_assert_eq!(&*found.condition.status, "False");
             prop_assert_eq!(&found.condition.reason, &text(reason).filter(|reason| is_reason(reason)));
-            prop_assert_eq!(&found.condition.message, &text(words));
+            prop_assert_eq!(&found.condition.message, &text(message));
             let mut name = "web".to_owned();
             if !section.is_empty() {
                 name = format!("{name}/{section}");

@@ -51,8 +51,8 @@ proptest! {
         prop_assert_eq!(gateway.addresses.len(), of("_address_"));
         let read = gateway.listeners.iter().map(|listener| {
             let conditions = listener.conditions.iter();
-            let parts = conditions.map(|said| {
-                [said.status, &said.reason, &said.message].into_iter().filter(|text| **text == *"True").count()
+            let parts = conditions.map(|condition| {
+                [condition.status, &condition.reason, &condition.message].into_iter().filter(|text| **text == *"True").count()
             });
             let numbers = [listener.attached_routes, listener.observed_generation];
             parts.sum::<usize>() + numbers.into_iter().flatten().count() + listener.kinds.len()
@@ -71,9 +71,9 @@ fn requested_policy_values_are_read_back() {
     }
     let report = report_of(&names);
     let numbers = [report.generation, report.observed_generation];
-    let parts = report.conditions.iter().map(|said| {
-        let texts = [Some(&said.status), said.reason.as_ref(), said.message.as_ref()];
-        texts.into_iter().flatten().count() + said.observed_generation.iter().count()
+    let parts = report.conditions.iter().map(|condition| {
+        let texts = [Some(&condition.status), condition.reason.as_ref(), condition.message.as_ref()];
+        texts.into_iter().flatten().count() + condition.observed_generation.iter().count()
     });
     let read = parts.sum::<usize>() + numbers.into_iter().flatten().count() + report.revision.iter().count();
     assert_eq!((read, report.fields.len()), (ours.len(), 1));

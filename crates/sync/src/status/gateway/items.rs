@@ -29,9 +29,9 @@ const ADDRESS_LIMIT: usize = 253;
 pub(super) struct Items {
     pub(super) addresses: Vec<Address>,
     pub(super) listeners: Vec<ListenerStatus>,
-    /// The numbers of items left out.
-    addresses_left: usize,
-    listeners_left: usize,
+    /// The number of addresses left out. `listeners_left_out` is the number of listeners left out.
+    addresses_left_out: usize,
+    listeners_left_out: usize,
     /// The number of kinds and conditions left out of included listeners.
     parts_left: usize,
 }
@@ -50,7 +50,7 @@ pub(super) fn planned(
             match address(cluster, text) {
                 Some(address) if !values.insert(address.value.clone()) => {}
                 Some(address) if items.addresses.len() < ADDRESSES_LIMIT => items.addresses.push(address),
-                _ => items.addresses_left += 1,
+                _ => items.addresses_left_out += 1,
             }
         }
         for listener in &gateway.listeners {
@@ -67,7 +67,7 @@ pub(super) fn planned(
                         ListenerStatus { name, attached_routes: routes, supported_kinds, conditions };
                     items.listeners.push(listener);
                 }
-                _ => items.listeners_left += 1,
+                _ => items.listeners_left_out += 1,
             }
         }
     }
@@ -79,8 +79,8 @@ impl Items {
     /// The suffix of a message that counts the items left out. Empty if all items fit.
     pub(super) fn left_out(&self) -> String {
         let counts = [
-            (self.addresses_left, "addresses"),
-            (self.listeners_left, "listeners"),
+            (self.addresses_left_out, "addresses"),
+            (self.listeners_left_out, "listeners"),
             (self.parts_left, "kinds and conditions of listeners"),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
@@ -113,10 +113,10 @@ impl Items {
         listener: &ReportedListener,
         current: bool,
     ) -> Vec<Condition> {
-        let there = hub.fields.status.listeners.iter().find(|there| there.name == name);
-        let there = there.map_or(&[][..], |there| &there.conditions);
+        let existing = hub.fields.status.listeners.iter().find(|existing| existing.name == name);
+        let existing = existing.map_or(&[][..], |existing| &existing.conditions);
         let condition = |condition_type: &str, status: &str, reason: &str, message: &str| {
-            condition(there, condition_type, (status, reason), message.to_owned(), hub.generation, now)
+            condition(existing, condition_type, (status, reason), message.to_owned(), hub.generation, now)
         };
         let mut conditions = Vec::new();
         let reported = listener.conditions.iter().filter(|condition| current && !condition.status.is_empty());

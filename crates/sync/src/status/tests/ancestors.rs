@@ -34,7 +34,7 @@ fn entry_for(report: &TestReport, message: &str) -> Synced {
         .remove(0)
 }
 
-fn said_by(ancestors: &[Ancestor]) -> Synced {
+fn synced_with(ancestors: &[Ancestor]) -> Synced {
     entry_for(&applied(), &message(&revision(&written()), 1, ancestors))
 }
 
@@ -43,8 +43,14 @@ fn conditions(entry: &Synced) -> Vec<String> {
     let text = |text: &Option<String>| text.as_deref().unwrap_or("-").to_owned();
     let conditions = entry.conditions.iter();
     conditions
-        .map(|said| {
-            format!("{}={}/{} {}", said.condition_type, said.status, text(&said.reason), text(&said.message))
+        .map(|condition| {
+            format!(
+                "{}={}/{} {}",
+                condition.condition_type,
+                condition.status,
+                text(&condition.reason),
+                text(&condition.message)
+            )
         })
         .collect()
 }
@@ -86,7 +92,7 @@ fn worst_ancestor_condition_counts() {
         (web("c/a", "True", "Fine"), web("c/b", "Odd", "Unsure"), web("c/c", "False", "Bad"));
     let enforced = |ancestors: &[&Ancestor]| {
         let ancestors: Vec<Ancestor> = ancestors.iter().map(|ancestor| (*ancestor).clone()).collect();
-        conditions(&said_by(&ancestors))
+        conditions(&synced_with(&ancestors))
     };
     assert_eq!(enforced(&[]), [""; 0]);
     assert_eq!(enforced(&[&fine]), ["Enforced=True/Fine web (c/a): why"]);
@@ -100,7 +106,7 @@ fn worst_ancestor_condition_counts() {
 
 #[test]
 fn each_condition_type_has_its_own_worst_ancestor() {
-    let said = said_by(&[
+    let entry = synced_with(&[
         ancestor("web", "", "c/a").with_condition("Accepted", "True", "A", "").with_condition(
             "Enforced",
             "False",
@@ -116,7 +122,7 @@ fn each_condition_type_has_its_own_worst_ancestor() {
         "Enforced=False/Overridden web (c/a): by x",
         "Ready=True/R web/http (c/b): m",
     ];
-    assert_eq!(conditions(&said), expected);
+    assert_eq!(conditions(&entry), expected);
 }
 
 #[test]
@@ -163,10 +169,10 @@ fn without_report_for_the_current_copy_it_is_pending() {
     is_pending(&entry_for(&applied().integer("_generation", 2), &message(&present, 1, &fine)));
     for stale in ["0", "2"] {
         let stale = ancestor("web", "", "d").with_condition_for(stale, "Accepted", "True", "A", "");
-        is_pending(&said_by(&[fine[0].clone(), stale]));
+        is_pending(&synced_with(&[fine[0].clone(), stale]));
     }
     let silent = ancestor("web", "", "d").with_condition_for("", "Accepted", "True", "A", "");
-    assert_eq!(conditions(&said_by(std::slice::from_ref(&silent))), ["Accepted=True/A web (d)"]);
+    assert_eq!(conditions(&synced_with(std::slice::from_ref(&silent))), ["Accepted=True/A web (d)"]);
     is_pending(&entry_for(&applied().observed(0), &message(&present, 1, &[silent])));
 }
 

@@ -19,7 +19,7 @@ fn condition(world: &World, wanted: &str) -> Condition {
     status(world).unwrap().conditions.into_iter().find(|condition| condition.type_ == wanted).unwrap()
 }
 
-fn said(world: &World, wanted: &str) -> (String, String, String) {
+fn condition_parts(world: &World, wanted: &str) -> (String, String, String) {
     let Condition { status, reason, message, .. } = condition(world, wanted);
     (status, reason, message)
 }
@@ -47,8 +47,8 @@ fn no_status_before_kinds_are_checked() {
 #[test]
 fn valid_parameters_with_resolved_kinds_are_accepted_and_resolved() {
     let world = shop(&[]);
-    assert_eq!(said(&world, "Accepted"), text("True", "Accepted", "the parameters are valid"));
-    assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "1 kinds are synced"));
+    assert_eq!(condition_parts(&world, "Accepted"), text("True", "Accepted", "the parameters are valid"));
+    assert_eq!(condition_parts(&world, "PoliciesResolved"), text("True", "Resolved", "1 kinds are synced"));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn class_without_parameters_syncs_nothing() {
     let mut bare = class("multi");
     bare.json["spec"].as_object_mut().unwrap().remove("parametersRef");
     let world = shop(&["eu-1"]).with(bare).with(policy("limits").targets("web"));
-    assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "0 kinds are synced"));
+    assert_eq!(condition_parts(&world, "PoliciesResolved"), text("True", "Resolved", "0 kinds are synced"));
     assert!(world.plan("limits").outcomes.is_empty());
     assert_eq!(world.copy_of(&gateway_origin("web"), "eu-1")["spec"]["gatewayClassName"], "istio");
 }
@@ -81,7 +81,7 @@ fn invalid_parameters_are_reported_with_place_and_fault() {
             "GatewayClass multi: spec.parametersRef.namespace: is required",
         ),
     ] {
-        let (status, reason, message) = said(&world, "Accepted");
+        let (status, reason, message) = condition_parts(&world, "Accepted");
         assert_eq!((&*status, &*reason), ("False", "InvalidParameters"));
         assert!(message.starts_with(fault), "{message}");
         assert_eq!(condition(&world, "PoliciesResolved").status, "Unknown");
@@ -94,7 +94,7 @@ fn long_message_is_cut_to_the_condition_limit() {
         r#"{{"policiesToSync": [{{"group": "{}", "version": "v1", "resource": "a"}}]}}"#,
         "Ü".repeat(500_000)
     );
-    let (_, _, message) = said(&shop(&[]).params("multi", &params), "Accepted");
+    let (_, _, message) = condition_parts(&shop(&[]).params("multi", &params), "Accepted");
     assert!(message.chars().count() <= 32_768, "{}", message.len());
     assert!(message.starts_with("parameters params/multi: policiesToSync[0].group: "));
 }
@@ -110,7 +110,7 @@ fn reason_is_that_of_the_first_unresolved_kind() {
         .resolution("d", Resolution::NotAPolicy("it is cluster-scoped".into()));
     let message = "kuadrant.io/v1 b: the controller may not list it; kuadrant.io/v1 c: the hub has no such custom resource; \
         kuadrant.io/v1 d: it is cluster-scoped";
-    assert_eq!(said(&world, "PoliciesResolved"), text("False", "Forbidden", message));
+    assert_eq!(condition_parts(&world, "PoliciesResolved"), text("False", "Forbidden", message));
     assert_eq!(condition(&world, "Accepted").status, "True");
 }
 
@@ -122,7 +122,7 @@ fn message_names_ten_kinds_and_counts_the_rest() {
     for name in names {
         world.resolve("v1", name, Resolution::Gone);
     }
-    let (_, reason, message) = said(&world, "PoliciesResolved");
+    let (_, reason, message) = condition_parts(&world, "PoliciesResolved");
     assert_eq!(reason, "UnknownResource");
     assert_eq!(message.matches("the hub has no such custom resource").count(), 10);
     assert!(message.ends_with("p19: the hub has no such custom resource; and 2 more"), "{message}");
@@ -140,7 +140,7 @@ fn version_conflict_is_reported_on_the_class_that_lists_the_version() {
     };
     assert_eq!(of_second(&world), None, "not until it was looked up");
     let world = world.resolution_of("v2", "ratelimitpolicies", resolved("RateLimitPolicy"));
-    assert_eq!(said(&world, "PoliciesResolved"), text("True", "Resolved", "1 kinds are synced"));
+    assert_eq!(condition_parts(&world, "PoliciesResolved"), text("True", "Resolved", "1 kinds are synced"));
     let message = "kuadrant.io/v2 ratelimitpolicies: is synced in version v1, which GatewayClass multi lists: \
                    list the same version in all classes";
     assert_eq!(of_second(&world), Some(text("False", "VersionConflict", message)));
@@ -193,7 +193,11 @@ const UNREAD: &str = "parameters params/multi cannot be read: configmaps is forb
 fn forbidden_parameters_are_unread_and_not_invalid() {
     let world = unread(world().with(class("multi")), WatchFailureKind::Forbidden);
     for condition in ["Accepted", "PoliciesResolved"] {
-        assert_eq!(said(&world, condition), text("Unknown", "ParametersUnread", UNREAD), "{condition}");
+        assert_eq!(
+            condition_parts(&world, condition),
+            text("Unknown", "ParametersUnread", UNREAD),
+            "{condition}"
+        );
     }
 }
 
@@ -204,7 +208,7 @@ fn transient_read_failure_is_not_reported() {
     let world = unread(world.after(4_999), WatchFailureKind::Transient);
     assert_eq!(status(&world), None, "it is tried again and again");
     let world = unread(world.after(1), WatchFailureKind::Transient);
-    assert_eq!(said(&world, "Accepted"), text("Unknown", "ParametersUnread", UNREAD));
+    assert_eq!(condition_parts(&world, "Accepted"), text("Unknown", "ParametersUnread", UNREAD));
 }
 
 #[test]
@@ -221,9 +225,9 @@ fn unread_parameters_affect_all_dependent_keys_once() {
 #[test]
 fn parameters_stay_valid_if_later_reads_fail() {
     let before = shop(&["eu-1"]).with(policy("limits").targets("web"));
-    let said = |world: &World| (status(world), world.outcomes("limits"), world.problems("limits"));
-    let expected = said(&before);
-    assert_eq!(said(&unread(before, WatchFailureKind::Forbidden)), expected);
+    let outcome = |world: &World| (status(world), world.outcomes("limits"), world.problems("limits"));
+    let expected = outcome(&before);
+    assert_eq!(outcome(&unread(before, WatchFailureKind::Forbidden)), expected);
 }
 
 #[test]
@@ -247,8 +251,9 @@ fn unread_parameters_freeze_gateways_and_policies_with_a_message() {
     let api = gateway_origin("api");
     let fold = world.see(|view| status::gateway::plan(view, &world.settings, api.object()));
     let conditions = fold.status.unwrap().conditions;
-    let said: Vec<_> = conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.reason, &*c.message)).collect();
-    assert_eq!(said, [("Accepted", "Unknown", "ParametersUnread", &*problem)]);
+    let summary: Vec<_> =
+        conditions.iter().map(|c| (&*c.type_, &*c.status, &*c.reason, &*c.message)).collect();
+    assert_eq!(summary, [("Accepted", "Unknown", "ParametersUnread", &*problem)]);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn entry(world: &World) -> Value {
     entry
 }
 
-fn said(report: &TestReport) -> Value {
+fn entry_json(report: &TestReport) -> Value {
     entry(&written().with_report("eu-1", report))
 }
 
@@ -58,17 +58,17 @@ fn entries_name_the_copy_and_are_sorted_by_cluster() {
 
 #[test]
 fn entry_is_applied_if_generation_condition_and_revision_match() {
-    assert_eq!(said(&applied()), json!({"applied": true}));
-    assert_eq!(said(&applied().for_work_generation(0)), pending(), "an older generation");
-    assert_eq!(said(&applied().of_revision("another")), pending(), "another revision");
+    assert_eq!(entry_json(&applied()), json!({"applied": true}));
+    assert_eq!(entry_json(&applied().for_work_generation(0)), pending(), "an older generation");
+    assert_eq!(entry_json(&applied().of_revision("another")), pending(), "another revision");
     let mut unknown = pending();
     unknown["message"] = "conflict with kubectl".into();
-    assert_eq!(said(&refused("conflict with kubectl")), unknown, "not applied");
+    assert_eq!(entry_json(&refused("conflict with kubectl")), unknown, "not applied");
 }
 
 #[test]
 fn apply_error_of_an_older_generation_is_ignored() {
-    assert_eq!(said(&refused("conflict").for_work_generation(0)), pending());
+    assert_eq!(entry_json(&refused("conflict").for_work_generation(0)), pending());
 }
 
 #[test]
@@ -87,56 +87,59 @@ fn condition_is_copied_from_the_spoke() {
         {"type": "Accepted", "status": "True", "reason": "A", "message": ""},
         {"type": "Enforced", "status": "False", "reason": "Overridden", "message": "by local"},
     ]});
-    assert_eq!(said(&report), expected);
+    assert_eq!(entry_json(&report), expected);
 }
 
 #[test]
 fn condition_of_another_generation_is_pending() {
     let report = enforced().condition_observed("Enforced", 2);
-    assert_eq!(said(&report), json!({"applied": true, "pending": true}));
-    assert_eq!(said(&report.integer("_generation", 2))["conditions"][0]["status"], "True");
+    assert_eq!(entry_json(&report), json!({"applied": true, "pending": true}));
+    assert_eq!(entry_json(&report.integer("_generation", 2))["conditions"][0]["status"], "True");
 }
 
 #[test]
 fn one_stale_condition_makes_the_whole_report_pending() {
     let report = enforced().condition_observed("Enforced", 1).condition("Accepted", "True", "A", "");
-    assert_eq!(said(&report.condition_observed("Accepted", 0)), json!({"applied": true, "pending": true}));
+    assert_eq!(
+        entry_json(&report.condition_observed("Accepted", 0)),
+        json!({"applied": true, "pending": true})
+    );
 }
 
 #[test]
 fn generation_of_the_status_counts_if_the_condition_has_none() {
-    assert_eq!(said(&enforced().observed(0)), json!({"applied": true, "pending": true}));
-    assert_eq!(said(&enforced().observed(1))["conditions"][0]["status"], "True");
+    assert_eq!(entry_json(&enforced().observed(0)), json!({"applied": true, "pending": true}));
+    assert_eq!(entry_json(&enforced().observed(1))["conditions"][0]["status"], "True");
 }
 
 #[test]
 fn generation_of_the_condition_overrides_that_of_the_status() {
     let report = enforced().condition_observed("Enforced", 1).observed(0);
-    assert_eq!(said(&report)["conditions"][0]["status"], "True");
+    assert_eq!(entry_json(&report)["conditions"][0]["status"], "True");
 }
 
 #[test]
 fn status_of_another_generation_without_conditions_is_pending() {
-    assert_eq!(said(&applied().observed(0)), json!({"applied": true, "pending": true}));
+    assert_eq!(entry_json(&applied().observed(0)), json!({"applied": true, "pending": true}));
 }
 
 #[test]
 fn revision_suffices_without_any_generation() {
-    assert_eq!(said(&enforced())["conditions"][0]["status"], "True");
+    assert_eq!(entry_json(&enforced())["conditions"][0]["status"], "True");
 }
 
 #[test]
 fn entry_is_pending_if_the_generation_was_not_fed_back() {
     let mut report = enforced().observed(1);
     report = report.value("_generation", json!({"type": "String", "string": "1"}));
-    assert_eq!(said(&report), json!({"applied": true, "pending": true}));
+    assert_eq!(entry_json(&report), json!({"applied": true, "pending": true}));
 }
 
 #[test]
 fn only_requested_conditions_count() {
     let report =
         applied().condition("Invented", "False", "R", "").string("_Ready_message", "without a status");
-    assert_eq!(said(&report), json!({"applied": true}));
+    assert_eq!(entry_json(&report), json!({"applied": true}));
 }
 
 #[test]

@@ -54,7 +54,10 @@ fn listeners(world: &World) -> Vec<String> {
 /// The conditions of the first listener.
 fn listener_messages(world: &World) -> Vec<String> {
     let conditions = status(world).listeners.remove(0).conditions;
-    conditions.iter().map(|said| format!("{}={} {}", said.type_, said.status, said.reason)).collect()
+    conditions
+        .iter()
+        .map(|condition| format!("{}={} {}", condition.type_, condition.status, condition.reason))
+        .collect()
 }
 
 /// The Gateway `web` on these clusters, with its works written.

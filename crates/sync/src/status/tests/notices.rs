@@ -15,12 +15,12 @@ fn overridden() -> TestReport {
     applied().condition("Enforced", "False", "Overridden", "by a policy of the spoke")
 }
 
-/// The notices as `<reason>: <note>`, and the time until the next one.
+/// The notices as `<reason>: <note>`, and the milliseconds until the notices may change.
 fn notices(world: &World) -> (Vec<String>, Option<i64>) {
     let plan = world.fold("limits");
-    let said =
+    let notes =
         plan.notices.iter().map(|notice| format!("{}: {}", notice.reason.as_str(), notice.note)).collect();
-    (said, plan.recheck.map(|Moment(at)| at - world.now))
+    (notes, plan.recheck.map(|Moment(at)| at - world.now))
 }
 
 #[test]
@@ -36,11 +36,11 @@ fn synced_policy_is_reported() {
 #[test]
 fn override_by_a_policy_of_the_spoke_is_reported() {
     let world = on_two().with_report("eu-1", &applied()).with_report("us-1", &overridden());
-    let (said, _) = notices(&world);
-    assert_eq!(said[1], "Overridden: a policy of the cluster takes precedence on: us-1");
+    let (notes, _) = notices(&world);
+    assert_eq!(notes[1], "Overridden: a policy of the cluster takes precedence on: us-1");
     assert!(!world.fold("limits").notices[1].reason.is_good());
-    let (said, _) = notices(&world.with_report("us-1", &applied()));
-    assert_eq!(said.len(), 1);
+    let (notes, _) = notices(&world.with_report("us-1", &applied()));
+    assert_eq!(notes.len(), 1);
 }
 
 #[test]
@@ -55,8 +55,8 @@ fn overriding_copy_is_named_as_policy_of_the_hub() {
     };
     let world = on_two().with(policy("zzz").targets("web")).settled(&[policy_origin("zzz")]);
     let note = |world: &World| {
-        let said = notices(world).0;
-        let note = said.iter().find_map(|said| said.strip_prefix("Overridden: "));
+        let notes = notices(world).0;
+        let note = notes.iter().find_map(|note| note.strip_prefix("Overridden: "));
         note.map(str::to_owned).unwrap_or_default()
     };
     let by_copy = world.with_report("eu-1", &by("kuadrant-shop/zzz"));

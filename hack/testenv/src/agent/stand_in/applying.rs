@@ -37,7 +37,7 @@ struct Applied {
     retry: bool,
 }
 
-/// Applies or removes the work's objects, depending on its finalizer and deletion timestamp.
+/// Applies or removes the work's objects, depending on the finalizer and the deletion timestamp of the work.
 pub(super) async fn run(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
     let deleted = work.metadata.deletion_timestamp.is_some();
     match (hub::has_finalizer(work), deleted) {
@@ -68,8 +68,8 @@ async fn apply(agent: &Agent, work: &ManifestWork) -> Result<Run, String> {
         results.iter().filter(|result| result.retry).filter_map(|result| result.outcome.error.clone()),
     );
 
-    // A work without the condition `Applied` has had no manifests yet. Recorded objects are kept, because a restored
-    // hub may still lack these manifests.
+    // A work without the condition `Applied` has never had manifests. Its recorded objects are kept, because a hub that
+    // is restored from a backup may not have the manifests yet.
     let ever_applied = after.conditions.iter().any(|condition| condition.type_ == "Applied");
     let existing = if ever_applied { existing(agent, &results).await } else { Err(Vec::new()) };
     let mut resources = None;

@@ -48,8 +48,8 @@ impl Queue {
     }
 }
 
-/// Runs `reconcile` for each received name until `stop`, at most `workers` at a time. The returned delay, if any,
-/// queues the name again.
+/// Runs `reconcile` for each received name until `stop` is cancelled, at most `workers` at a time. If `reconcile`
+/// returns a delay, the name is queued again after this delay.
 pub(super) async fn drive<F, R>(
     mut names: UnboundedReceiver<String>,
     workers: usize,

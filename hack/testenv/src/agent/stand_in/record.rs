@@ -75,7 +75,7 @@ impl Records {
         self.api.patch_status(&record.name_any(), &params, &Patch::Merge(patch)).await.map(|_| ())
     }
 
-    /// Deletes a record; its finalizer keeps it until [`Records::remove_finalizer`].
+    /// Deletes a record. The record keeps terminating until [`Records::remove_finalizer`] is called.
     pub(super) async fn delete(&self, record: &AppliedManifestWork) -> kube::Result<()> {
         self.api.delete(&record.name_any(), &DeleteParams::default()).await.map(|_| ())
     }

@@ -1,5 +1,5 @@
-//! Which objects an agent may remove from the spoke: only the recorded instance, and only while the work owns this
-//! instance.
+//! Decides which objects an agent removes from the spoke. The agent removes only the recorded instance of an object,
+//! and only while the work owns this instance.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -18,7 +18,7 @@ pub(super) enum Removal {
     Delete,
 }
 
-/// Decides for an object recorded with `uid`; `owner` is the uid of the AppliedManifestWork.
+/// Decides how to treat an object whose recorded uid is `uid`. `owner` is the uid of the AppliedManifestWork.
 pub(super) fn removal(object: &ObjectMeta, uid: &str, owner: &str) -> Removal {
     let owners = object.owner_references.as_deref().unwrap_or_default();
     if !owners.iter().any(|reference| reference.uid == owner) {

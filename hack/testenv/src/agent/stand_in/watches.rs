@@ -51,7 +51,7 @@ struct Watch {
 
 /// Cached state of an object.
 pub(super) enum CachedObject {
-    /// No watch, or not synced yet: read from the server.
+    /// No synced watch covers the object, so the object must be read from the API server.
     NotCached,
     /// The cached object, or `None` if it does not exist.
     Object(Option<Arc<DynamicObject>>),
@@ -67,7 +67,7 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    /// At most `limit` watches. Sends the names of works to observe to `wake`.
+    /// Creates an empty set of at most `limit` watches. Sends the names of works that must be observed to `wake`.
     pub(super) fn new(
         client: Client,
         limit: usize,
@@ -77,7 +77,7 @@ impl Watches {
         Self { client, limit, wake, stop, running: Mutex::default() }
     }
 
-    /// From now on, `work` is queued when one of `objects` changes, and no longer for the objects of earlier calls.
+    /// Queues `work` at each change of one of `objects`. Changes of objects in earlier calls no longer queue `work`.
     pub(super) fn listen(&self, work: &str, objects: &[ResourceMeta]) {
         let mut running = self.running.lock();
         for meta in objects {

@@ -34,8 +34,8 @@ impl ApplyInputs {
     }
 }
 
-/// Watches the cluster's works. Sends every changed name to `observe`, and to `apply` if the spec or labels
-/// changed.
+/// Watches the cluster's works. Sends the name of every changed work to `observe`, and to `apply` if the spec or the
+/// labels changed.
 pub(super) async fn follow(
     agent: &Agent,
     writer: Writer<ManifestWork>,
@@ -53,7 +53,7 @@ pub(super) async fn follow(
                 continue;
             }
             Ok(watcher::Event::InitApply(work)) => {
-                // The store shows a list only once it is complete.
+                // The store contains the objects of a list only after the list is complete.
                 listed.insert(work.name_any(), ApplyInputs::new(&work));
                 continue;
             }

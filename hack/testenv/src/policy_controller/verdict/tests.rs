@@ -22,7 +22,7 @@ fn to_section(name: &str, section: &str) -> Value {
     json!({"group": GROUP, "kind": "Gateway", "name": name, "sectionName": section})
 }
 
-fn said(policies: Vec<(ObjectKey, Policy)>, name: &str) -> Vec<String> {
+fn conditions_of(policies: Vec<(ObjectKey, Policy)>, name: &str) -> Vec<String> {
     let gateways = HashSet::from([ObjectKey::new("kuadrant-shop", "web")]);
     let policies = policies.into_iter().collect();
     let verdicts = verdicts(&policies, &gateways);
@@ -35,16 +35,22 @@ const OVERRIDDEN: [&str; 2] = ["Accepted=True/Accepted", "Enforced=False/Overrid
 
 #[test]
 fn policy_of_an_existing_gateway_is_enforced() {
-    assert_eq!(said(vec![policy("a", true, json!({"targetRef": to_gateway("web")}))], "a"), ENFORCED);
-    assert_eq!(said(vec![policy("a", false, json!({"targetRefs": [to_gateway("web")]}))], "a"), ENFORCED);
+    assert_eq!(
+        conditions_of(vec![policy("a", true, json!({"targetRef": to_gateway("web")}))], "a"),
+        ENFORCED
+    );
+    assert_eq!(
+        conditions_of(vec![policy("a", false, json!({"targetRefs": [to_gateway("web")]}))], "a"),
+        ENFORCED
+    );
 }
 
 #[test]
 fn a_missing_gateway_is_reported() {
     let of_one = policy("a", true, json!({"targetRef": to_gateway("other")}));
-    assert_eq!(said(vec![of_one], "a"), ["Accepted=False/TargetNotFound"]);
+    assert_eq!(conditions_of(vec![of_one], "a"), ["Accepted=False/TargetNotFound"]);
     let of_two = policy("a", true, json!({"targetRefs": [to_gateway("web"), to_gateway("other")]}));
-    assert_eq!(said(vec![of_two], "a"), ["Accepted=False/TargetNotFound"]);
+    assert_eq!(conditions_of(vec![of_two], "a"), ["Accepted=False/TargetNotFound"]);
 }
 
 #[test]
@@ -53,17 +59,17 @@ fn a_local_policy_overrides_a_synced_one() {
         policy("synced", true, json!({"targetRef": to_gateway("web")})),
         policy("local", false, json!({"targetRefs": [to_gateway("web")]})),
     ];
-    assert_eq!(said(policies.clone(), "synced"), OVERRIDDEN);
-    assert_eq!(said(policies, "local"), ENFORCED);
+    assert_eq!(conditions_of(policies.clone(), "synced"), OVERRIDDEN);
+    assert_eq!(conditions_of(policies, "local"), ENFORCED);
 }
 
 #[test]
 fn other_sections_and_synced_policies_do_not_override() {
     let synced = || policy("synced", true, json!({"targetRef": to_gateway("web")}));
     let section = policy("local", false, json!({"targetRef": to_section("web", "http")}));
-    assert_eq!(said(vec![synced(), section], "synced"), ENFORCED);
+    assert_eq!(conditions_of(vec![synced(), section], "synced"), ENFORCED);
     let other = policy("other", true, json!({"targetRef": to_gateway("web")}));
-    assert_eq!(said(vec![synced(), other], "synced"), ENFORCED);
+    assert_eq!(conditions_of(vec![synced(), other], "synced"), ENFORCED);
 }
 
 #[test]
@@ -71,7 +77,7 @@ fn terminating_local_policy_does_not_override() {
     let mut local = policy("local", false, json!({"targetRef": to_gateway("web")}));
     local.1.deleted = true;
     let synced = policy("synced", true, json!({"targetRef": to_gateway("web")}));
-    assert_eq!(said(vec![synced, local], "synced"), ENFORCED);
+    assert_eq!(conditions_of(vec![synced, local], "synced"), ENFORCED);
 }
 
 #[test]
@@ -121,19 +127,20 @@ fn two_controllers_report_each_target() {
     let verdicts = verdicts(&policies, &gateways);
     let (_, policy, verdict) = verdicts.iter().find(|(key, ..)| &*key.name == "synced").unwrap();
     let status = verdict.status_for(policy, StatusForm::Ancestors, Timestamp::UNIX_EPOCH).unwrap();
-    let said = |ancestor: &Value| {
+    let summary = |ancestor: &Value| {
         let conditions = ancestor["conditions"].as_array().unwrap().iter();
-        let conditions: Vec<&str> = conditions.map(|said| said["reason"].as_str().unwrap()).collect();
+        let conditions: Vec<&str> =
+            conditions.map(|condition| condition["reason"].as_str().unwrap()).collect();
         let name = ancestor["ancestorRef"]["name"].as_str().unwrap();
         format!("{name} {}: {}", ancestor["controllerName"].as_str().unwrap(), conditions.join(" "))
     };
-    let said: Vec<String> = status["ancestors"].as_array().unwrap().iter().map(said).collect();
+    let summaries: Vec<String> = status["ancestors"].as_array().unwrap().iter().map(summary).collect();
     let expected = [
         "web example.com/timeouts: Accepted Overridden",
         "web example.com/audit: Accepted",
         "gone example.com/timeouts: TargetNotFound",
         "gone example.com/audit: TargetNotFound",
     ];
-    assert_eq!(said, expected);
+    assert_eq!(summaries, expected);
     assert_eq!(status["ancestors"][0]["ancestorRef"]["sectionName"], "http");
 }

@@ -114,9 +114,9 @@ fn planned_copy_without_a_work_shows_the_message_of_its_object() {
     ");
     assert_eq!(fine(&none), [false, false]);
     // The Gateway's message covers all clusters; the work has more detail for this cluster.
-    let there = on_cluster(&[web("True")], &[], &[placed("False")]);
-    assert_eq!(fine(&there), [true]);
-    assert!(!table(&there).contains("not on us-1"), "{}", table(&there));
+    let copied = on_cluster(&[web("True")], &[], &[placed("False")]);
+    assert_eq!(fine(&copied), [true]);
+    assert!(!table(&copied).contains("not on us-1"), "{}", table(&copied));
 }
 
 #[test]

@@ -13,7 +13,7 @@ const ADMISSION: &str = "package admission\nimport data.lib\ndeny[\"no\"] { lib.
 fn refused() -> LoadOutcome {
     let fault =
         Fault { module: ModuleId::new("policies/a/a.rego"), place: None, text: "is wrong".to_owned() };
-    LoadOutcome::Rejected { faults: Faults { told: vec![fault], more: 0 }, cause: RejectionCause::Faults }
+    LoadOutcome::Rejected { faults: Faults { listed: vec![fault], more: 0 }, cause: RejectionCause::Faults }
 }
 
 fn pending(why: Option<&str>) -> LoadOutcome {

@@ -37,7 +37,7 @@ fn refused(id: &str, count: usize) -> LoadOutcome {
         Fault::new(&ModuleId::new(id), place, "is wrong")
     };
     LoadOutcome::Rejected {
-        faults: Faults { told: (0..count).map(fault).collect(), more: 0 },
+        faults: Faults { listed: (0..count).map(fault).collect(), more: 0 },
         cause: RejectionCause::Faults,
     }
 }
@@ -62,8 +62,9 @@ fn status_annotation_with(verdicts: &[(&str, Verdict)], registered: &ServingStat
     let verdicts = Verdicts { modules: modules.collect(), ..Verdicts::default() };
     let key = CarrierKey(ObjectKey::new(POLICIES, "a"));
     let guard = hub.0.read();
-    let told = desired_status(guard.view(NOW), &verdicts, registered, &key);
-    told.and_then(|(told, _)| told.annotation)
+    let status = desired_status(guard.view(NOW), &verdicts, registered, &key);
+    status
+        .and_then(|(status, _)| status.annotation)
         .map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
 }
 
@@ -173,13 +174,13 @@ fn condition_keeps_its_transition_time() {
             ..Verdicts::default()
         };
         let guard = hub.0.read();
-        let told = desired_status(
+        let status = desired_status(
             guard.view(now),
             &verdicts,
             &ServingState::default(),
             &CarrierKey(ObjectKey::new("", "a")),
         );
-        told.map(|(told, _)| serde_json::to_value(&told.conditions[0]).unwrap())
+        status.map(|(status, _)| serde_json::to_value(&status.conditions[0]).unwrap())
     };
     let first = status_annotation(&object, refused("regopolicies/a", 1), NOW).unwrap();
     let expected = json!({

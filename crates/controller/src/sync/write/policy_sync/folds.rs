@@ -1,5 +1,5 @@
-//! Writes the annotations of policies, and the metadata and status of Gateways, and reports changes of their state. If
-//! several Policy Sync controllers could write an object, exactly one controller writes it.
+//! Writes the annotations of policies, and the metadata and status of Gateways. Also reports state changes of policies
+//! and Gateways. If several Policy Sync controllers could write an object, exactly one controller writes it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

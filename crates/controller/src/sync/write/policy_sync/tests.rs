@@ -78,24 +78,24 @@ async fn new_gateway_waits_for_policy_delete_that_began_during_its_decision() {
     let keys = [&web, &limits].map(|origin| Key::Works(origin.clone()));
     let world = shop(&["eu-1"]).with(policy("limits").targets("web")).settled(std::slice::from_ref(&limits));
     let (sync, _) = sync(world.without(policy("limits")));
-    let goes: Vec<_> =
+    let deletes: Vec<_> =
         sync.decide_works(&keys[1], &limits).deletes.into_iter().map(|delete| delete.action).collect();
-    assert_eq!(goes.len(), 1);
+    assert_eq!(deletes.len(), 1);
     sync.expectations.note(&keys[1], OwnWrites::clear_in_flight);
     assert_eq!(sync.decide_works(&keys[0], &web).writes.len(), 1, "nothing passes it");
     sync.expectations.note(&keys[0], OwnWrites::clear_in_flight);
 
     // The test holds the lock as the policy's key does, so that the Gateway's key has to wait.
     let transition_lock = sync.transition_lock.lock();
-    let comes = thread::scope(|scope| {
-        let comes = scope.spawn(|| sync.decide_works(&keys[0], &web).writes);
+    let creates = thread::scope(|scope| {
+        let creates = scope.spawn(|| sync.decide_works(&keys[0], &web).writes);
         let began = Instant::now();
-        while !comes.is_finished() && began.elapsed() < Duration::from_millis(100) {
+        while !creates.is_finished() && began.elapsed() < Duration::from_millis(100) {
             thread::yield_now();
         }
-        sync.expectations.note(&keys[1], |own| own.record_in_flight(&goes));
+        sync.expectations.note(&keys[1], |own| own.record_in_flight(&deletes));
         drop(transition_lock);
-        comes.join().unwrap()
+        creates.join().unwrap()
     });
-    assert!(comes.is_empty(), "{comes:?}");
+    assert!(creates.is_empty(), "{creates:?}");
 }

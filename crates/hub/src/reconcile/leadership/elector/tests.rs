@@ -96,12 +96,12 @@ impl Hub {
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.unwrap();
                 sleep(Duration::from_millis(there)).await;
-                let answer = hub.serve(&parts.method, &body);
+                let response = hub.serve(&parts.method, &body);
                 match back {
                     Some(back) => sleep(Duration::from_millis(back)).await,
                     None => std::future::pending().await,
                 }
-                answer
+                response
             });
             async move {
                 let (code, body) = serving.await.unwrap();
@@ -190,7 +190,7 @@ async fn rejected_renewal_ends_the_term_only_if_another_holds_the_lease() {
     let hub = Hub::default();
     let (mut leader, leads) = hub.elector();
     leader.attempt().await;
-    // A user labels the Lease: a newer version with the same holder.
+    // A user adds a label to the Lease. This creates a newer version with the same holder.
     {
         let mut lease = hub.lease.lock().unwrap();
         lease.0 += 1;

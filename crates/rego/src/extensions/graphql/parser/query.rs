@@ -1,4 +1,4 @@
-//! Parses operations and fragments.
+//! Parses GraphQL operations and fragments.
 
 use super::super::DocumentError;
 use super::super::ast::{

@@ -1,4 +1,4 @@
-//! Parses definitions of types.
+//! Parses definitions of GraphQL types.
 
 use super::super::DocumentError;
 use super::super::ast::{
@@ -185,7 +185,7 @@ impl Parser<'_> {
         if self.skip(b'=')? { self.separated(b'|', Self::name) } else { Ok(Vec::new()) }
     }
 
-    /// Items separated by marks, optionally with a leading mark.
+    /// Items separated by punctuators, optionally with a leading punctuator.
     fn separated(
         &mut self,
         mark: u8,

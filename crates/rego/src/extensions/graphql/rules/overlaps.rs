@@ -1,5 +1,5 @@
-//! Checks the rule that fields with the same name in a result must be mergeable. The steps and their letters are those
-//! of gqlparser's `OverlappingFieldsCanBeMergedRule`.
+//! Checks the GraphQL rule that fields with the same name in a result must be mergeable. The steps and their letters
+//! are those of gqlparser's `OverlappingFieldsCanBeMergedRule`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Checks the rules for values: arguments, and defaults of variables.
+//! Checks the GraphQL rules for values: arguments, and defaults of variables.
 
 use super::super::DocumentError;
 use super::super::ast::{Definition, InputValue, Type, ValueKind, VariableDefinition};
@@ -12,13 +12,14 @@ pub(super) struct Expected<'a> {
     pub(super) definition: Option<&'a Definition>,
 }
 
-/// Whether this is a default other than null.
+/// Whether `default` is a value other than null.
 pub(super) fn has_default(default: Option<&InputValue>) -> bool {
     default.is_some_and(|default| !default.is(ValueKind::Null))
 }
 
 impl<'a> Walker<'a> {
-    /// Checks a value. `has_default` states whether its place has a default other than null.
+    /// Checks a value. `has_default` states whether the argument or field with this value has a default other than
+    /// null.
     pub(super) fn value(
         &'a self,
         value: &'a InputValue,
@@ -68,7 +69,8 @@ impl<'a> Walker<'a> {
         has_default: bool,
         walk: &mut Walk<'a>,
     ) -> Result<(), DocumentError> {
-        // Variables in fragments belong to the operations that use them.
+        // A fragment uses the variables of the operations that use the fragment. Outside of an operation, these
+        // variables are unknown.
         let Some((at, variable)) = self.lookup(value, walk)? else {
             return valid(walk.operation.is_none());
         };
@@ -163,8 +165,8 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Checks that all numbers in a value are in range: 64-bit integers and finite floats. Variables have the values of
-    /// their defaults.
+    /// Checks that all numbers in a value are in range: 64-bit integers and finite floats. For a variable, its default
+    /// is checked.
     fn check_numbers(&self, value: &InputValue, walk: &Walk<'a>) -> Result<(), DocumentError> {
         self.steps.count(1)?;
         match value.kind {

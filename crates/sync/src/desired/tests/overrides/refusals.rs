@@ -17,7 +17,7 @@ fn fault(text: &str) -> String {
     problems[0].strip_prefix(place).unwrap_or_else(|| panic!("{problems:?}")).to_owned()
 }
 
-/// This number of nested lists in an object.
+/// An object that contains lists nested `inside` levels deep.
 fn deep(inside: usize) -> Value {
     json!({"deep": (0..inside).fold(json!(1), |value, _| json!([value]))})
 }
@@ -76,7 +76,7 @@ fn overrides_cannot_change_target_references() {
         let expected = format!("[0].patch.{key}: a patch cannot change the target references");
         assert_eq!(fault(&patch("region=nowhere", patch_of).to_string()), expected);
     }
-    // A field of this name elsewhere in the spec is not a target reference.
+    // A field `targetRef` elsewhere in the spec is not a target reference.
     let world = with(&patch("", json!({"limits": {"targetRef": 1}})));
     assert_eq!(spec(&world, "eu-1")["limits"]["targetRef"], 1);
 }
@@ -163,7 +163,7 @@ fn changed_schema_is_checked_again() {
     assert_eq!(world.outcomes("limits"), ["eu-1 (keep)", "us-1 (keep)"]);
     let keys = world.resolve("v1", "ratelimitpolicies", defined(&json!({"type": "string"})));
     assert!(keys.contains(&Key::Works(policy_origin("limits"))), "{keys:?}");
-    // The policy's own spec is now invalid, but only overrides are checked.
+    // The override is now valid, but the policy's own `rate` of `b` is not. The whole patched spec is checked.
     assert_eq!(world.problems("limits").len(), 1);
     world.resolve("v1", "ratelimitpolicies", defined(&json!({"x-kubernetes-int-or-string": true})));
     assert_eq!(world.outcomes("limits"), ["eu-1", "us-1"]);

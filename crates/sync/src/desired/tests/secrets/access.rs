@@ -26,7 +26,7 @@ fn agent_has_permission_for_carried_grants() {
 fn permission_remains_until_the_last_gateway_is_deleted() {
     // The agent still has to delete the grant on the spoke.
     let world = with_grant().without(grant("g")).settled(&[gateway_origin("web")]);
-    assert_eq!(carried(&world), ALONE);
+    assert_eq!(manifest_names(&world), ALONE);
     assert_eq!(granted(&world), ["gateways", "referencegrants"]);
     assert_eq!(world.access_writes("eu-1"), Vec::<String>::new());
     let world = world.terminating(&gateway_origin("web"), "eu-1");

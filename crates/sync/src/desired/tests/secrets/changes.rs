@@ -41,7 +41,7 @@ fn revision_of_a_gateway_does_not_depend_on_its_secrets() {
 fn deleted_secret_is_withdrawn_and_reported() {
     let world = settled(&[own("a")], &[secret("a")]);
     let world = world.without(secret("a"));
-    assert_eq!(carried(&world), ALONE);
+    assert_eq!(manifest_names(&world), ALONE);
     assert_eq!(writes(&world), ["update eu-1"]);
     assert_eq!(problems(&world).len(), 1);
 }
@@ -51,7 +51,7 @@ fn deleted_grant_withdraws_the_copy() {
     let world = settled(&[of_tls("a")], &[secret("a").in_ns("tls"), grant("g")]);
     let mut world = world;
     assert_eq!(world.delete(&grant("g")), keys_of(&["web"]));
-    assert_eq!(carried(&world), ALONE);
+    assert_eq!(manifest_names(&world), ALONE);
     assert_eq!(writes(&world), ["update eu-1"]);
     assert_eq!(world.apply(&grant("g")), keys_of(&["web"]));
     assert_eq!(writes(&world), Vec::<String>::new());
@@ -60,7 +60,7 @@ fn deleted_grant_withdraws_the_copy() {
 #[test]
 fn removed_reference_withdraws_the_copy() {
     let world = settled(&[own("a"), own("b")], &[secret("a"), secret("b")]).with(web(&[own("a")]));
-    assert_eq!(carried(&world), WITH_A);
+    assert_eq!(manifest_names(&world), WITH_A);
     assert_eq!(writes(&world), ["update eu-1"]);
 }
 
@@ -68,7 +68,7 @@ fn removed_reference_withdraws_the_copy() {
 fn disabling_secrets_in_parameters_withdraws_all_copies() {
     let world = settled(&[own("a")], &[secret("a")]).class("multi", &json!({"tlsSecrets": "none"}));
     assert_eq!(writes(&world), ["update eu-1"]);
-    assert_eq!(carried(&world), ALONE);
+    assert_eq!(manifest_names(&world), ALONE);
     assert_eq!(writes(&settled(&[own("a")], &[secret("a")]).params("multi", "{")), Vec::<String>::new());
 }
 

@@ -53,7 +53,7 @@ fn gateway_without_secrets_is_not_frozen() {
 #[test]
 fn secrets_of_the_own_namespace_do_not_wait_for_grants() {
     let world = without(&[GRANTS.all()], &[own("a")], &[secret("a")]);
-    assert_eq!(carried(&world), WITH_A);
+    assert_eq!(manifest_names(&world), WITH_A);
     let world = without(&[GRANTS.all()], &[own("a"), of_tls("a")], &[secret("a")]);
     assert_eq!(world.outcomes_of(&gateway_origin("web")), ["eu-1 (keep)"]);
     let world = fails(world, GRANTS.all(), Some("not found (404)"));
@@ -67,7 +67,7 @@ fn listed_secrets_are_used_while_their_watch_fails() {
     assert_eq!(writes(&world), Vec::<String>::new());
     let world = world.decisions("all", &["eu-1", "us-1"]);
     assert_eq!(writes(&world), ["create us-1"]);
-    assert_eq!(carried(&world), WITH_A);
+    assert_eq!(manifest_names(&world), WITH_A);
 }
 
 #[test]

@@ -36,21 +36,21 @@ fn read(object: &Value) -> ReportedAncestors {
     let message = message_of(object);
     assert!(message.chars().count() <= MESSAGE_LIMIT);
     match Ancestors::read(&message) {
-        Ancestors::Reported(said) => *said,
+        Ancestors::Reported(reported) => *reported,
         other => panic!("{other:?}: {message}"),
     }
 }
 
 /// The ancestors of the reported conditions.
 fn names(ancestors: Value) -> Vec<String> {
-    read(&object(ancestors)).conditions.iter().map(|said| said.ancestor.to_string()).collect()
+    read(&object(ancestors)).conditions.iter().map(|found| found.ancestor.to_string()).collect()
 }
 
 #[test]
 fn condition_is_read_through_the_rule() {
-    let said = read(&object(json!([web("example.com/a", json!([enforced("Overridden", "by local")]))])));
-    assert_eq!((&*said.revision, said.generation), ("r-1", 3));
-    let [only] = &said.conditions[..] else { panic!("{said:?}") };
+    let reported = read(&object(json!([web("example.com/a", json!([enforced("Overridden", "by local")]))])));
+    assert_eq!((&*reported.revision, reported.generation), ("r-1", 3));
+    let [only] = &reported.conditions[..] else { panic!("{reported:?}") };
     assert_eq!(&*only.ancestor, "web (example.com/a)");
     let condition = &only.condition;
     assert_eq!((&*condition.condition_type, &*condition.status), ("Enforced", "False"));
@@ -95,8 +95,8 @@ fn all_controllers_and_sections_of_own_gateways_count() {
 #[test]
 fn other_condition_types_are_ignored_and_missing_fields_allowed() {
     let odd = json!([{"type": "Other", "status": "True"}, {"status": "True"}, {"type": "Ready"}]);
-    let said = read(&object(json!([web("c", odd)])));
-    let [only] = &said.conditions[..] else { panic!("{said:?}") };
+    let reported = read(&object(json!([web("c", odd)])));
+    let [only] = &reported.conditions[..] else { panic!("{reported:?}") };
     assert_eq!((&*only.condition.condition_type, &*only.condition.status), ("Ready", "Unknown"));
     assert_eq!((&only.condition.reason, only.condition.observed_generation), (&None, None));
 }
@@ -104,9 +104,9 @@ fn other_condition_types_are_ignored_and_missing_fields_allowed() {
 #[test]
 fn very_long_message_is_cut_and_hides_no_other() {
     let long = web("a", json!([enforced("Long", &"ü".repeat(40_000))]));
-    let said = read(&object(json!([long, web("b", json!([enforced("Short", "short")]))])));
-    assert_eq!(said.conditions[0].condition.message.as_deref(), Some(&*format!("{}…", "ü".repeat(510))));
-    assert_eq!(said.conditions[1].condition.message.as_deref(), Some("short"));
+    let reported = read(&object(json!([long, web("b", json!([enforced("Short", "short")]))])));
+    assert_eq!(reported.conditions[0].condition.message.as_deref(), Some(&*format!("{}…", "ü".repeat(510))));
+    assert_eq!(reported.conditions[1].condition.message.as_deref(), Some("short"));
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn all_conditions_of_sixteen_ancestors_count_despite_long_messages() {
     let conditions: Vec<Value> = CONDITIONS.iter().map(|name| condition(name)).collect();
     let ancestors: Vec<Value> =
         (0..16).map(|n| web(&format!("example.com/controller-{n}"), json!(conditions))).collect();
-    let said = read(&object(json!(ancestors)));
-    assert_eq!(said.conditions.len(), 64);
-    assert!(said.conditions.iter().all(|said| &*said.condition.status == "False"));
-    assert!(said.conditions[63].condition.message.as_deref().unwrap().ends_with('…'));
+    let reported = read(&object(json!(ancestors)));
+    assert_eq!(reported.conditions.len(), 64);
+    assert!(reported.conditions.iter().all(|found| &*found.condition.status == "False"));
+    assert!(reported.conditions[63].condition.message.as_deref().unwrap().ends_with('…'));
 }
 
 #[test]
@@ -144,8 +144,8 @@ fn gateway_name_is_escaped_in_the_rule() {
     for (name, expected) in [(odd, true), ("web", false)] {
         ancestor["ancestorRef"]["name"] = name.into();
         let text = cel::text(&message, &object(json!([ancestor])), true).unwrap();
-        let Ancestors::Reported(said) = Ancestors::read(&text) else { panic!("{text}") };
-        assert_eq!(!said.conditions.is_empty(), expected, "{text}");
+        let Ancestors::Reported(reported) = Ancestors::read(&text) else { panic!("{text}") };
+        assert_eq!(!reported.conditions.is_empty(), expected, "{text}");
     }
 }
 
@@ -170,9 +170,9 @@ proptest! {
         let imitation = message_of(&status(&texts));
         let liar = imitate.index(texts.len());
         texts[liar].2 = imitation.replace("False", "True");
-        let said = read(&status(&texts));
-        prop_assert_eq!(said.conditions.len(), texts.len());
-        for (found, (controller, reason, message)) in said.conditions.iter().zip(&texts) {
+        let reported = read(&status(&texts));
+        prop_assert_eq!(reported.conditions.len(), texts.len());
+        for (found, (controller, reason, message)) in reported.conditions.iter().zip(&texts) {
             prop_assert_eq!(&*found.ancestor, &*format!("web ({controller})"));
             prop_assert_eq!(&*found.condition.status, "False");
             let reason = Some(&**reason).filter(|reason| is_reason(reason));

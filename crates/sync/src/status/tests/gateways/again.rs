@@ -11,7 +11,7 @@ fn unchanged_status_and_metadata_are_not_written() {
     says_all(&world);
     let world = world.after(3_600_000);
     says_all(&world);
-    // The server may return lists in another order, and others may have added items.
+    // The server may return lists in another order, and other clients may have added items.
     let mut other = object.clone();
     let status = &mut other.json["status"];
     status["conditions"].as_array_mut().unwrap().reverse();

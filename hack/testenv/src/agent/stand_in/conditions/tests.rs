@@ -11,7 +11,7 @@ fn rule(name: &str, expressions: &[&str], message: Option<&str>) -> ConditionRul
     }
 }
 
-fn said(rule: ConditionRule) -> String {
+fn evaluated(rule: ConditionRule) -> String {
     let object = json!({"metadata": {"name": "limits"}});
     let computed = &computed(&[rule], &object, 4)[0];
     assert_eq!(computed.observed_generation, Some(4));
@@ -20,27 +20,30 @@ fn said(rule: ConditionRule) -> String {
 
 #[test]
 fn expressions_must_all_be_true() {
-    assert_eq!(said(rule("A", &["true"], None)), "A=True/ConditionRuleEvaluated Manifest is A");
-    assert_eq!(said(rule("A", &["true", "false"], None)), "A=False/ConditionRuleEvaluated Manifest is not A");
+    assert_eq!(evaluated(rule("A", &["true"], None)), "A=True/ConditionRuleEvaluated Manifest is A");
+    assert_eq!(
+        evaluated(rule("A", &["true", "false"], None)),
+        "A=False/ConditionRuleEvaluated Manifest is not A"
+    );
 }
 
 #[test]
 fn message_is_computed_from_the_object() {
     let named = rule("A", &["true"], Some("object.metadata.name"));
-    assert_eq!(said(named), "A=True/ConditionRuleEvaluated limits");
-    assert_eq!(said(rule("A", &["true"], Some("''"))), "A=True/ConditionRuleEvaluated Manifest is A");
+    assert_eq!(evaluated(named), "A=True/ConditionRuleEvaluated limits");
+    assert_eq!(evaluated(rule("A", &["true"], Some("''"))), "A=True/ConditionRuleEvaluated Manifest is A");
 }
 
 #[test]
 fn failed_expression_is_false_with_a_separate_reason() {
-    let failed = said(rule("A", &["object.status.ready"], Some("'unused'")));
+    let failed = evaluated(rule("A", &["object.status.ready"], Some("'unused'")));
     assert!(failed.starts_with("A=False/ConditionRuleExpressionError "), "{failed}");
     assert!(!failed.contains("unused"), "{failed}");
 }
 
 #[test]
 fn failed_message_expression_gives_its_error() {
-    let failed = said(rule("A", &["true"], Some("object.status.text")));
+    let failed = evaluated(rule("A", &["true"], Some("object.status.text")));
     assert!(failed.starts_with("A=True/ConditionRuleEvaluated ") && failed.len() > 40, "{failed}");
 }
 
