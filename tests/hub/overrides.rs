@@ -94,6 +94,14 @@ async fn change_of_overrides_writes_only_the_affected_works() -> Result<()> {
     until_limits(&tenant, 10, 5).await?;
     ensure!(written(&tenant, &controller, &mut seen).await? == ["eu-1"], "a removed label of eu-1");
 
+    let path = "/limits/all/rates/0/limit";
+    let operations =
+        json!([{"op": "test", "path": path, "value": 10}, {"op": "replace", "path": path, "value": 7}]);
+    let item = json!([{"clusterSelector": "region=us", "jsonPatch": operations}]);
+    tenant.merge(&limits, &overrides(&item)).await?;
+    until_limits(&tenant, 10, 7).await?;
+    ensure!(written(&tenant, &controller, &mut seen).await? == ["us-1"], "a JSON patch for us-1");
+
     let none = json!({"metadata": {"annotations": {"kuadrant.io/cluster-overrides": null}}});
     tenant.merge(&limits, &none).await?;
     until_limits(&tenant, 10, 10).await?;

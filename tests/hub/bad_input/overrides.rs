@@ -18,6 +18,7 @@ fn cases() -> Vec<(&'static str, &'static str, String)> {
     let selecting = |selector: Value, patch: Value| json!({"clusterSelector": selector, "patch": patch});
     let us = |patch: Value| selecting("region=us".into(), patch);
     let harmless = us(json!({"rate": 5}));
+    let operation = |operation: Value| json!({"clusterSelector": "region=us", "jsonPatch": [operation]});
     let second = |item: Value| json!([harmless, item]).to_string();
     vec![
         ("not JSON", "no-json", "region=us: {rate: 5}".to_owned()),
@@ -25,6 +26,26 @@ fn cases() -> Vec<(&'static str, &'static str, String)> {
         ("an item that is not an object", "no-object", second(json!("region=us"))),
         ("no selector", "no-selector", second(json!({"patch": {"rate": 5}}))),
         ("no patch", "no-patch", second(json!({"clusterSelector": "region=us"}))),
+        (
+            "two patches",
+            "two-patches",
+            second(json!({"clusterSelector": "region=us", "patch": {"rate": 5}, "jsonPatch": []})),
+        ),
+        (
+            "an unknown operation",
+            "unknown-op",
+            second(operation(json!({"op": "copy", "path": "/rate", "value": 5}))),
+        ),
+        (
+            "a path that the spec does not have",
+            "no-path",
+            second(operation(json!({"op": "remove", "path": "/rates"}))),
+        ),
+        (
+            "a failed test",
+            "failed-test",
+            second(operation(json!({"op": "test", "path": "/rate", "value": 6}))),
+        ),
         ("an unknown key", "unknown-key", second(json!({"clusterSelector": "region=us", "path": {}}))),
         (
             "a duplicate key",

@@ -1,20 +1,25 @@
 //! Overrides: changes to a policy's spec for some of its clusters, read from an annotation.
 //!
 //! ```text
-//! [{"clusterSelector": "region=us", "patch": {"limits": {"a": {"rate": 5}}}}, …]
+//! [{"clusterSelector": "region=us", "patch": {"limits": {"a": {"rate": 5}}}},
+//!  {"clusterSelector": "region=eu", "jsonPatch": [{"op": "remove", "path": "/limits/a"}]}, …]
 //! ```
 //!
-//! Each patch is a [JSON merge patch](https://www.rfc-editor.org/rfc/rfc7396) of the spec. For each cluster, the
-//! patches whose selectors match its labels are applied in the order of the list. Parsing is strict, as for parameters.
+//! `patch` is a [JSON merge patch](https://www.rfc-editor.org/rfc/rfc7396) of the spec. `jsonPatch` is a JSON patch (RFC
+//! 6902), which can also change single items of lists. For each cluster, the patches whose selectors match its labels
+//! are applied in the order of the list. Parsing is strict, as for parameters.
+
+mod json_patch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use json_patch::merge;
+use ::json_patch::merge;
 use kube::core::{Selector, SelectorExt};
 use serde_json::Value;
 
 use crate::Problem;
+use json_patch::{JsonPatch, OperationError};
 use policy_sync_api::json::step::{Step, place};
 use policy_sync_api::json::strict::{self, JsonError, distinct, list, object, required};
 use policy_sync_api::json::tree::Json;
@@ -25,16 +30,35 @@ use policy_sync_api::selector;
 /// The maximum number of overrides of one policy. The number is limited because each override is matched against every
 /// cluster.
 pub const LIMIT: usize = 100;
+/// The maximum number of operations of one JSON patch.
+pub const OPERATIONS_LIMIT: usize = 100;
 
 /// The fields that overrides cannot change, because the targets decide on which clusters the policy is placed.
 const TARGETS: [&str; 2] = ["targetRef", "targetRefs"];
-const KEYS: [&str; 2] = ["clusterSelector", "patch"];
+const KEYS: [&str; 3] = ["clusterSelector", "patch", "jsonPatch"];
 
 /// The overrides of a policy.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     override_selectors: Arc<OverrideSelectors>,
-    patches: Vec<Value>,
+    patches: Vec<Patch>,
+}
+
+/// The change of one override.
+#[derive(Clone, Debug)]
+enum Patch {
+    Merge(Value),
+    Json(JsonPatch),
+}
+
+impl Patch {
+    /// The size as JSON, in bytes. The patched spec grows by at most this much.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Merge(patch) => length(patch),
+            Self::Json(patch) => patch.bytes(),
+        }
+    }
 }
 
 /// The positions of some overrides in the list of a policy's overrides.
@@ -86,7 +110,12 @@ impl Overrides {
     #[must_use]
     pub fn places(&self, selected: &[usize]) -> BTreeSet<String> {
         let mut places = BTreeSet::new();
-        self.selected(selected).for_each(|(_, patch)| leaves(patch, "", &mut places));
+        for (_, patch) in self.selected(selected) {
+            match patch {
+                Patch::Merge(patch) => leaves(patch, "", &mut places),
+                Patch::Json(patch) => places.extend(patch.places()),
+            }
+        }
         places
     }
 
@@ -101,14 +130,23 @@ impl Overrides {
         selected: &[usize],
         schema: Option<&Schema>,
     ) -> Result<Value, Problem> {
-        self.selected(selected).for_each(|(_, patch)| merge(&mut spec, patch));
+        let mut moved = 0;
+        for (index, patch) in self.selected(selected) {
+            match patch {
+                Patch::Merge(patch) => merge(&mut spec, patch),
+                Patch::Json(patch) => patch.apply(&mut spec, &mut moved).map_err(|error| {
+                    let OperationError { index: operation, text } = error;
+                    Problem::BadOverrides { place: format!("[{index}].jsonPatch[{operation}]"), fault: text }
+                })?,
+            }
+        }
         match schema.map(|schema| schema.check(&spec)) {
             Some(Err(fault)) => Err(self.blame(selected, &fault)),
             Some(Ok(())) | None => Ok(spec),
         }
     }
 
-    fn selected(&self, selected: &[usize]) -> impl Iterator<Item = (usize, &Value)> {
+    fn selected(&self, selected: &[usize]) -> impl Iterator<Item = (usize, &Patch)> {
         selected.iter().filter_map(|&index| Some((index, self.patches.get(index)?)))
     }
 
@@ -117,15 +155,22 @@ impl Overrides {
     fn blame(&self, selected: &[usize], fault: &schema::SchemaError) -> Problem {
         let missing = fault.missing.as_deref().map(Step::key);
         let steps: Vec<Step> = fault.path.iter().cloned().chain(missing).collect();
-        let reached = self.selected(selected).map(|(index, patch)| (reach(patch, &steps), index));
-        let (reached, index) = reached.max().unwrap_or_default();
+        let reached = self.selected(selected).map(|(index, patch)| match patch {
+            Patch::Merge(patch) => (reach(patch, &steps), index, None),
+            Patch::Json(patch) => {
+                let reached = patch.reach(&steps);
+                let operation = reached.map_or_else(String::new, |(_, operation)| format!("[{operation}]"));
+                (reached.map_or(0, |(reached, _)| reached), index, Some(format!("jsonPatch{operation}")))
+            }
+        });
+        let (reached, index, json_patch) = reached.max().unwrap_or_default();
         let reached = reached.min(fault.path.len());
-        let of_spec =
-            if reached == fault.path.len() { String::new() } else { format!("spec{}: ", place(&fault.path)) };
-        Problem::BadOverrides {
-            place: format!("[{index}].patch{}", place(&fault.path[..reached])),
-            fault: of_spec + &fault.text,
-        }
+        let (place_in_patch, is_whole_path) = match json_patch {
+            Some(operation) => (operation, false),
+            None => (format!("patch{}", place(&fault.path[..reached])), reached == fault.path.len()),
+        };
+        let of_spec = if is_whole_path { String::new() } else { format!("spec{}: ", place(&fault.path)) };
+        Problem::BadOverrides { place: format!("[{index}].{place_in_patch}"), fault: of_spec + &fault.text }
     }
 }
 
@@ -159,7 +204,7 @@ fn read(text: &str) -> Result<Overrides, JsonError> {
     let read = list(strict::parse(text)?, (LIMIT, "overrides"), one)?;
     let (mut override_selectors, mut patches) = (OverrideSelectors::default(), Vec::new());
     for Override { selector, bytes, patch } in read {
-        override_selectors.overrides.push((selector, length(&patch)));
+        override_selectors.overrides.push((selector, patch.bytes()));
         override_selectors.selectors += bytes;
         patches.push(patch);
     }
@@ -170,24 +215,32 @@ struct Override {
     selector: Selector,
     /// The length of the selector's text in bytes.
     bytes: usize,
-    patch: Value,
+    patch: Patch,
 }
 
 fn one(json: Json) -> Result<Override, JsonError> {
     let mut fields = object(json, &KEYS)?;
-    let [selector, patch] = KEYS.map(|key| required(&mut fields, key));
-    let selector = match selector? {
+    let selector = match required(&mut fields, "clusterSelector")? {
         Json::Text(text) => selector::parse(&text)
             .map(|selector| (selector, text.len()))
             .map_err(|error| JsonError::new(error.to_string())),
         other => Err(JsonError::expected("a string", &other)),
     };
     let (selector, bytes) = selector.map_err(|fault| fault.within(&Step::key("clusterSelector")))?;
-    let patch = self::patch(patch?).map_err(|fault| fault.within(&Step::key("patch")))?;
+    let patch = match (fields.remove("patch"), fields.remove("jsonPatch")) {
+        (Some(json), None) => {
+            merge_patch(json).map(Patch::Merge).map_err(|fault| fault.within(&Step::key("patch")))?
+        }
+        (None, Some(json)) => {
+            JsonPatch::read(json).map(Patch::Json).map_err(|fault| fault.within(&Step::key("jsonPatch")))?
+        }
+        (None, None) => return Err(JsonError::new("patch or jsonPatch is required")),
+        (Some(_), Some(_)) => return Err(JsonError::new("patch and jsonPatch exclude each other")),
+    };
     Ok(Override { selector, bytes, patch })
 }
 
-fn patch(json: Json) -> Result<Value, JsonError> {
+fn merge_patch(json: Json) -> Result<Value, JsonError> {
     if !matches!(json, Json::Object(_)) {
         return Err(JsonError::expected("an object", &json));
     }

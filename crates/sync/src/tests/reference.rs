@@ -243,6 +243,7 @@ fn documented_limits_match_the_code() {
         ("a work", kib(SIZE_LIMIT)),
         ("copies of one policy that differ", format!("{} MiB together", COPIES_LIMIT >> 20)),
         ("overrides of a policy", overrides::LIMIT.to_string()),
+        ("operations of a `jsonPatch`", overrides::OPERATIONS_LIMIT.to_string()),
         ("nesting depth of a spec", DEPTH_LIMIT.to_string()),
         (
             "annotations of the controller on a policy",

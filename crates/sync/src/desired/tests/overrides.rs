@@ -1,5 +1,6 @@
 //! Tests of one policy whose spec differs between clusters.
 
+mod json_patches;
 mod refusals;
 
 use std::sync::Arc;
@@ -195,16 +196,34 @@ proptest! {
     }
 
     #[test]
-    fn odd_overrides(text in any_text(), patch_of in any_json(), rate in any_patch(), selector in any_json()) {
+    fn odd_overrides(
+        text in any_text(),
+        patch_of in any_json(),
+        rate in any_patch(),
+        selector in any_json(),
+        operations in any_operations(),
+    ) {
         let overrides = json!([{"clusterSelector": selector, "patch": patch_of}]).to_string();
+        let operations = json!([{"clusterSelector": "", "jsonPatch": operations}]).to_string();
         let fitting = json!([{"clusterSelector": "", "patch": {"limits": {"a": rate}}}]).to_string();
-        for overrides in [text, json!([patch_of]).to_string(), overrides, fitting] {
+        for overrides in [text, json!([patch_of]).to_string(), overrides, fitting, operations] {
             let world = typed().with(policy("limits").targets("web")).written().with(limits(&overrides));
             let frozen = world.outcomes("limits") == ["eu-1 (keep)", "us-1 (keep)"];
             prop_assert_eq!(frozen, !world.problems("limits").is_empty());
             world.fold("limits");
         }
     }
+}
+
+/// Operations of a JSON patch on existing and missing paths, some of them invalid.
+fn any_operations() -> impl Strategy<Value = Vec<Value>> {
+    let op = prop::sample::select(vec!["add", "remove", "replace", "test", "move"]);
+    let path = r"(/(limits|a|b|rate|x|0|1|-|~0|~1)){0,4}";
+    let operation = (op, path, prop::option::of(any_json())).prop_map(|(op, path, value)| match value {
+        Some(value) => json!({"op": op, "path": path, "value": value}),
+        None => json!({"op": op, "path": path}),
+    });
+    prop::collection::vec(operation, 0..5)
 }
 
 fn any_text() -> impl Strategy<Value = String> {

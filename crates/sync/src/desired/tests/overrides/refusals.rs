@@ -31,10 +31,14 @@ fn unreadable_overrides_freeze_with_a_position() {
         ("{}", ": expected a list, found an object".to_owned()),
         (&of("5"), "[1]: expected an object, found 5".to_owned()),
         (&of("{}"), "[1]: clusterSelector is required".to_owned()),
-        (&of(r#"{"clusterSelector": ""}"#), "[1]: patch is required".to_owned()),
+        (&of(r#"{"clusterSelector": ""}"#), "[1]: patch or jsonPatch is required".to_owned()),
+        (
+            &of(r#"{"clusterSelector": "", "patch": {}, "jsonPatch": []}"#),
+            "[1]: patch and jsonPatch exclude each other".to_owned(),
+        ),
         (
             &of(r#"{"clusterSelector": "", "patch": {}, "patches": []}"#),
-            "[1].patches: unknown key, expected one of clusterSelector, patch".to_owned(),
+            "[1].patches: unknown key, expected one of clusterSelector, patch, jsonPatch".to_owned(),
         ),
         (&of(r#"{"patch": {}, "patch": {}}"#), "[1].patch: duplicate key".to_owned()),
         (
@@ -131,7 +135,7 @@ fn override_that_violates_the_schema_freezes_with_a_position() {
             ]),
             "[1].patch.limits: expected at most 3 keys, found 4",
         ),
-        // A later override does not correct an earlier one.
+        // The error is reported at the override that causes it, even if a valid override of another field follows.
         (
             json!([region("us", json!({"limits": {"a": {"rate": []}}})), harmless()]),
             "[0].patch.limits.a.rate: expected an integer, found a list",
