@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use policy_sync_api::annotations::{CLUSTER_SELECTOR, PARENT, REPLICA_PREFERENCES};
+use policy_sync_api::annotations::{CLUSTER_SELECTOR, PARENT, PAUSED, REPLICA_PREFERENCES};
 use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::names::{ClusterName, ObjectKey, Origin};
 use policy_sync_mirror::Source;
@@ -94,6 +94,25 @@ fn prefers(resource: &Value, cluster: &ClusterName) -> bool {
     preferences.is_none_or(|preferences| {
         [&*cluster.0, "*"].iter().any(|name| preferences["clusters"].get(name).is_some())
     })
+}
+
+/// Whether the works of `origin` on `cluster` are paused, by an annotation of the object, of the class or of the
+/// ManagedCluster. All worlds have one class.
+pub(crate) fn is_paused(objects: &Objects, origin: &Origin, cluster: &ClusterName) -> bool {
+    let is_own = |source: &Source, key: &ObjectKey| {
+        let kind = POLICIES.resource_of(source).or_else(|| RESOURCES.resource_of(source));
+        let is_kind = match origin.as_gateway() {
+            Some(_) => *source == GATEWAYS.all(),
+            None => kind == Some(origin.kind()),
+        };
+        is_kind && key == origin.object()
+    };
+    let mut pausing = all(objects, |_| true).filter(|(source, key, _)| {
+        *source == &CLASSES.all()
+            || *source == &CLUSTERS.all() && key.name == cluster.0
+            || is_own(source, key)
+    });
+    pausing.any(|(.., json)| json["metadata"]["annotations"][PAUSED] == "true")
 }
 
 /// The Gateways that the policy `origin` targets. Empty unless the policy exists, its kind is listed, and the policy

@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use crate::controller::PendingRequest;
 use crate::facts::{
-    THEIRS, incomplete, is_applied, may_be_placed, origin, rules_apply, targeted, wait, work_of, works,
+    THEIRS, incomplete, is_applied, is_paused, may_be_placed, origin, rules_apply, targeted, wait, work_of,
+    works,
 };
 use crate::hub::{Objects, selected};
 use crate::state::{ListState, State, confirms};
@@ -36,8 +37,9 @@ pub(crate) struct StateTransition<'a> {
 pub(crate) type Rule = fn(&StateTransition<'_>) -> Result<(), String>;
 
 /// The rules of every world.
-pub(crate) const RULES: [Rule; 11] = [
+pub(crate) const RULES: [Rule; 12] = [
     no_create_on_wrong_cluster,
+    no_write_of_a_paused_object,
     no_work_left_on_wrong_cluster,
     no_delete_against_mirror,
     no_delete_of_a_wanted_work,
@@ -78,6 +80,23 @@ fn no_create_on_wrong_cluster(happened: &StateTransition<'_>) -> Result<(), Stri
         let leaving = origin.as_gateway().is_none() && works.iter().any(gateway_is_there);
         if !leaving && !wanted.contains(&(origin.clone(), cluster.clone())) {
             return Err(format!("{origin} is created on {cluster}, but the mirror does not place it there"));
+        }
+    }
+    Ok(())
+}
+
+/// While a pause is reported, the works of the paused object are neither created nor updated.
+fn no_write_of_a_paused_object(happened: &StateTransition<'_>) -> Result<(), String> {
+    let Step::Decide(key) = happened.step else { return Ok(()) };
+    let (Some(origin), Some(job)) = (origin_of(key), happened.after.jobs.get(key)) else { return Ok(()) };
+    for action in judged(origin, &job.in_flight) {
+        let is_write = matches!(action, WorkAction::Create { .. } | WorkAction::Update { .. });
+        if is_write && is_paused(&happened.before.mirror_state.shown, origin, action.cluster()) {
+            return Err(format!(
+                "{} of {origin} on {}, although it is paused",
+                action.verb(),
+                action.cluster()
+            ));
         }
     }
     Ok(())
@@ -245,7 +264,8 @@ fn request_targets_intended_object(happened: &StateTransition<'_>) -> Result<(),
     }
 }
 
-/// In a settled state, all Gateways and policies have works on exactly the correct clusters. Each cluster with a work
+/// In a settled state, all Gateways and policies have works on exactly the correct clusters, except that works of paused
+/// objects may be missing. Each cluster with a work
 /// has its access work, and no other works of the controller exist.
 /// [`Model::starts_without_a_write`](crate::explore::Model::starts_without_a_write) checks the contents of works.
 fn settled_state_matches_hub(happened: &StateTransition<'_>) -> Result<(), String> {
@@ -253,8 +273,12 @@ fn settled_state_matches_hub(happened: &StateTransition<'_>) -> Result<(), Strin
     if !happened.settled || incomplete(objects) {
         return Ok(());
     }
-    let wanted: BTreeSet<String> =
-        happened.after.hub.wanted().iter().map(|(origin, at)| format!("{at} {origin}")).collect();
+    let may_be_missing = |origin: &Origin, at: &ClusterName| {
+        is_paused(objects, origin, at) && work_of(objects, origin, at).is_none()
+    };
+    let wanted = happened.after.hub.wanted();
+    let wanted = wanted.iter().filter(|(origin, at)| !may_be_missing(origin, at));
+    let wanted: BTreeSet<String> = wanted.map(|(origin, at)| format!("{at} {origin}")).collect();
     let clusters: BTreeSet<&str> = wanted.iter().filter_map(|place| place.split(' ').next()).collect();
     let mut should: Vec<String> = clusters.iter().map(|cluster| format!("{cluster} access")).collect();
     should.extend(wanted.iter().cloned());

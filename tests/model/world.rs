@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use policy_sync_api::annotations::REPLICA_PREFERENCES;
+use policy_sync_api::annotations::{PAUSED, REPLICA_PREFERENCES};
 use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::names::{ControllerName, GroupResource, ObjectKey, Origin, WorkName};
 use policy_sync_mirror::Source;
@@ -263,6 +263,14 @@ pub(crate) fn delete_in(namespace: &str, source: Source, name: &str) -> Change {
 /// A user changes the limit of the policy `name`.
 pub(crate) fn tighten(name: &str, limit: u64) -> Change {
     edit(limits(), name, move |json| json["spec"]["limits"]["all"]["rates"][0]["limit"] = json!(limit))
+}
+
+/// A user pauses an object, or resumes it.
+pub(crate) fn pause(source: Source, name: &str, value: bool) -> Change {
+    let namespace = if [CLASSES.all(), CLUSTERS.all()].contains(&source) { "" } else { SHOP };
+    edit_in(namespace, source, name, move |json| {
+        json["metadata"]["annotations"][PAUSED] = json!(value.to_string())
+    })
 }
 
 /// A user changes the target of the policy `name`.

@@ -1,6 +1,7 @@
 //! The worlds, and the number of states to explore in each.
 
 use policy_sync_api::annotations::{CONTROLLER, GATEWAYS, PARENT};
+use policy_sync_mirror::Source;
 use policy_sync_sync::kinds::{self, CLUSTERS, DECISIONS, PLACEMENTS, WORKS};
 use policy_sync_testenv::fixtures::{gateway, placement, placement_decision};
 use policy_sync_testenv::tenant::{auth_policies, rate_limit_policies};
@@ -11,7 +12,7 @@ use crate::facts::THEIRS;
 use crate::rules::{no_unprotected_moment, one_write_for_each_cluster};
 use crate::step::Sync;
 use crate::world::{
-    Change, SHOP, World, create, delete, delete_in, deployments, edit, edit_in, limits, params, place,
+    Change, SHOP, World, create, delete, delete_in, deployments, edit, edit_in, limits, params, pause, place,
     place_by, policy, retarget, split, tighten, work_name,
 };
 
@@ -217,6 +218,29 @@ fn clusters_change_their_labels() {
     });
     let world = World::new("a cluster changes its labels").without("quota");
     whole(&world.actor([select, region("us"), region("eu")]), 600);
+}
+
+/// An actor that pauses an object, changes the policy `limits` and resumes the object.
+fn paused_during_a_change(source: &Source, name: &str) -> [Change; 3] {
+    [pause(source.clone(), name, true), tighten("limits", 20), pause(source.clone(), name, false)]
+}
+
+#[test]
+fn paused_policy_is_only_withdrawn() {
+    let world = World::new("a policy is paused").without("quota").crashes(1);
+    let [away, there] = place("all", &["eu"]);
+    let [back, again] = place("all", &["eu", "us"]);
+    let world = world.actor(paused_during_a_change(&limits(), "limits"));
+    part(&world.actor([away, there, back, again]), 12_000);
+}
+
+#[test]
+fn paused_class_and_cluster_are_only_withdrawn() {
+    for (source, name) in [(kinds::CLASSES.all(), SHOP), (CLUSTERS.all(), "us")] {
+        let world = World::new("a class or a cluster is paused").without("quota").faults(1);
+        let world = world.actor(paused_during_a_change(&source, name)).actor(place("all", &["eu"]));
+        part(&world, 8_000);
+    }
 }
 
 #[test]

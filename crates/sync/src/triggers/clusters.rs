@@ -1,7 +1,7 @@
 //! Determines which plans a change of a ManagedCluster may affect.
 //!
-//! A spoke may change its own labels at any rate. A change therefore affects only objects that are placed on the
-//! cluster or have a work there.
+//! A spoke may change its own labels and pause itself at any rate. A change therefore affects only objects that are
+//! placed on the cluster or have a work there.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -29,8 +29,11 @@ impl Triggers<'_> {
         let choosing = self.choosing(&cluster).map(|(namespace, _)| namespace);
         let namespaces: HashSet<&Arc<str>> =
             gateways.iter().map(|gateway| &gateway.object().namespace).chain(choosing).collect();
-        let changed = changed_labels(before, self.0.cluster(&cluster));
-        let affected = self.0.objects().filter(|(_, object)| may_refer_to(object, &changed));
+        let after = self.0.cluster(&cluster);
+        let changed = changed_labels(before, after);
+        let pause = |row: Option<&Cluster>| row.map(|row| row.paused.clone()).unwrap_or_default();
+        let pause_changed = pause(before) != pause(after);
+        let affected = self.0.objects().filter(|(_, object)| pause_changed || may_refer_to(object, &changed));
         let objects = affected.map(|(object, _)| object).filter(|object| {
             namespaces.contains(&object.object().namespace) || self.0.work_of(object, &cluster).is_some()
         });

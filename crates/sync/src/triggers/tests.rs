@@ -166,6 +166,21 @@ fn cluster_labels_affect_gateways_and_policies_that_select_by_label() {
 }
 
 #[test]
+fn pause_of_a_cluster_affects_all_objects_on_the_cluster() {
+    let keys = Keys::from([
+        Key::Works(policy_origin("limits")),
+        fold(),
+        Key::Works(gateway_origin("web")),
+        gateway_fold(),
+    ]);
+    let paused = || cluster("eu-1").annotation("kuadrant.io/paused", "true");
+    let mut world = hub();
+    assert_eq!(world.apply(&paused()), keys);
+    assert_eq!(world.apply(&cluster("eu-1")), keys);
+    assert_eq!(hub().apply(&cluster("far-1").annotation("kuadrant.io/paused", "true")), Keys::new());
+}
+
+#[test]
 fn policy_affects_itself_watches_and_gateways_that_may_wait() {
     let keys = Keys::from([Key::Watches, Key::Works(policy_origin("limits")), fold(), gateway_fold()]);
     assert_eq!(hub().apply(&policy("limits").targets("other")), keys);
