@@ -101,6 +101,12 @@ impl Preferences {
         self.clusters.get(&*cluster.0).or_else(|| self.clusters.get(ANY)).copied()
     }
 
+    /// The minimum number of replicas of `cluster`.
+    #[must_use]
+    pub fn minimum(&self, cluster: &ClusterName) -> u64 {
+        self.of(cluster).map_or(0, |preference| preference.minimum)
+    }
+
     /// Splits `total` replicas of `origin` among the `clusters` that the preferences include. `current` has the present
     /// number of replicas of each cluster.
     #[must_use]

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{NOTHING, fleet, placed, problems, replicas, web};
 use crate::PlannedShares;
 use crate::desired::plan_works;
-use crate::testing::objects::{Object, resource_listing};
+use crate::testing::objects::{Object, cluster, resource_listing};
 use crate::testing::world::World;
 use policy_sync_api::annotations::REPLICA_PREFERENCES;
 
@@ -88,6 +88,35 @@ fn cluster_with_a_terminating_work_has_no_share_while_the_placement_is_unsettled
     let world = world.terminating(&web(), "us-1");
     assert_eq!(replicas(&world), [("eu-1".to_owned(), 4)]);
     assert_eq!(replicas(&world.after(5_000)), [("eu-1".to_owned(), 4)]);
+}
+
+#[test]
+fn paused_cluster_keeps_its_replicas_and_gets_no_others() {
+    let rebalanced = r#"{"clusters": {"*": {"weight": 1}}, "rebalance": true}"#;
+    let paused = || cluster("us-1").annotation("kuadrant.io/paused", "true");
+    // A new cluster that is paused takes no replicas from others.
+    let world = fleet().decisions("all", &["eu-1"]).after(60_000).with(split(rebalanced)).settled(&[web()]);
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 4)]);
+    let world = world.with(paused()).decisions("all", &["eu-1", "us-1"]);
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 4)]);
+    let world = world.with(cluster("us-1"));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 2), ("us-1".to_owned(), 2)]);
+    // The others get the replicas that the paused cluster does not have.
+    let world = world.settled(&[web()]).with(paused());
+    let world = world.with(split(rebalanced).spec("replicas", 10.into()));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 8)]);
+}
+
+#[test]
+fn paused_spoke_with_forged_replicas_leaves_the_others_their_minimum() {
+    let preferences = r#"{"clusters": {"*": {"weight": 1, "minReplicas": 1}}}"#;
+    let world = fleet().with(split(preferences)).settled(&[web()]);
+    let world = world.edited(&web(), "us-1", |work| {
+        work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = u64::MAX.into();
+    });
+    let world = world.with(cluster("us-1").annotation("kuadrant.io/paused", "true"));
+    assert_eq!(replicas(&world), [("eu-1".to_owned(), 1)]);
+    assert!(world.plan_of(&web()).shares.unwrap().values().sum::<u64>() <= 4);
 }
 
 /// The agent of a spoke can change the number of replicas in its works.
