@@ -2,7 +2,7 @@
 
 use policy_sync_api::annotations::{
     CLUSTER_ATTRIBUTES, CLUSTER_LABELS, CLUSTER_OVERRIDES, CLUSTER_SELECTOR, GATEWAY_CLUSTERS, GRACE_TIMEOUT,
-    POLICY_ANNOTATIONS, POLICY_SYNCED, REMEDIATE,
+    PAUSED, POLICY_ANNOTATIONS, POLICY_SYNCED, REMEDIATE,
 };
 use serde_json::{Map, Value, json};
 
@@ -197,10 +197,22 @@ impl Hostile {
                     1 => json!({ "limits": { "all": { "rates": [{ "limit": self.below(100), "window": "10s" }] } } }),
                     _ => json!({ "limits": self.json(3) }),
                 };
+                if self.once_in(3) {
+                    let operations: Vec<Value> = (0..self.below(4)).map(|_| self.operation_of_patch()).collect();
+                    return json!({ "clusterSelector": self.one(&SELECTORS), "jsonPatch": operations });
+                }
                 json!({ "clusterSelector": self.one(&SELECTORS), "patch": patch })
             })
             .collect();
         if self.once_in(4) { self.json_text() } else { json!(overrides).to_string() }
+    }
+
+    /// An operation of a JSON patch, often invalid.
+    fn operation_of_patch(&mut self) -> Value {
+        let op = self.one(&["add", "replace", "remove", "test", "copy"]);
+        let path =
+            self.one(&["/limits", "/limits/all/rates/0/limit", "/limits/all/rates/-", "/targetRef/name", ""]);
+        json!({ "op": op, "path": path, "value": self.json(2) })
     }
 
     /// Writes fields that only the controller or the API server should write.
@@ -220,6 +232,11 @@ impl Hostile {
         }
         if self.once_in(6) {
             Self::forge_deletion(object);
+        }
+        if self.once_in(6) {
+            let value =
+                if self.once_in(4) { self.text(100) } else { self.one(&["true", "false", ""]).to_owned() };
+            strings(object, "annotations").insert(PAUSED.to_owned(), value.into());
         }
     }
 
