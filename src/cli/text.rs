@@ -8,8 +8,8 @@ use serde_json::Value;
 use policy_sync_api::text::is_format_character;
 pub use policy_sync_api::text::printable;
 
-/// Escapes the control characters that JSON allows unescaped (DEL, C1), and characters that change the text
-/// direction.
+/// Escapes the control characters that JSON allows unescaped (DEL, C1), and format characters: line and paragraph
+/// separators, marks of the text direction, and zero-width characters.
 #[must_use]
 pub fn printable_json(json: &str) -> String {
     // These characters can only occur in strings, where an escape is equivalent.
@@ -24,8 +24,8 @@ pub fn printable_json(json: &str) -> String {
     printable
 }
 
-/// Formats `value` as YAML, with characters that change the text direction escaped. YAML escapes control
-/// characters itself.
+/// Formats `value` as YAML, with format characters escaped as in [`printable_json`]. YAML escapes control characters
+/// itself.
 ///
 /// # Errors
 ///

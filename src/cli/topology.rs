@@ -146,7 +146,7 @@ enum Format {
     Tree,
     /// DOT, for Graphviz.
     Dot,
-    /// A picture with at most 100 objects of each kind. If there are more, objects with errors are kept first.
+    /// A picture with at most 100 objects in each column. If there are more, objects with errors are kept first.
     Svg,
     /// All details.
     Json,

@@ -17,7 +17,8 @@ use cases::{KUBECONFIGS, USAGE};
 
 use crate::run::{CommandOutput, command, end, finish, run_with};
 
-/// The commands that read the hub, with minimal arguments. All except `params check` require a hub.
+/// Some of the commands that read the hub, with minimal arguments. Of these, only `params check` works if no hub
+/// is configured.
 const COMMANDS: [&[&str]; 4] = [
     &["controller", "--metrics-bind-address=0", "--health-probe-bind-address=0"],
     &["plan", "--diff"],

@@ -184,7 +184,8 @@ impl Embedded {
         })
     }
 
-    /// A fault with the explained message of `error`, at the place of the error in the module's text.
+    /// A fault at the place of the error in the module's text. Its message is that of `error` in the words of
+    /// [`engine_message`](super::engine_message).
     fn explained(&self, error: &anyhow::Error) -> Fault {
         self.bundle.original(self.bundle.fault_of_engine(error))
     }

@@ -180,7 +180,8 @@ impl Engine {
         }
     }
 
-    /// The OPA, with the modules and data that a query requires; `None` if another evaluator is configured.
+    /// The OPA, with all modules and data of this engine. OPA must have loaded them before its results count. `None` if
+    /// another evaluator is configured.
     #[must_use]
     pub fn opa_engine(&self) -> Option<&OpaEngine> {
         match &self.backend {

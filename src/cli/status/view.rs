@@ -37,7 +37,7 @@ pub(super) struct View {
     pub(super) rows: Rows,
     /// Whether there is a column with the namespace.
     pub(super) namespaces: bool,
-    /// Whether cells are never truncated.
+    /// Whether the output format is `wide`: it has more columns, and cells are never truncated.
     pub(super) wide: bool,
     /// The source of the column DIFFERS; `None` without that column.
     pub(super) differences: Option<Differences>,

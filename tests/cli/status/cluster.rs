@@ -105,7 +105,7 @@ async fn overridden_fields_are_shown_for_each_cluster() {
     assert!(!run(admin, &["--cluster", "us-1"]).stdout.contains("DIFFERS"));
 
     // Without the right to list ManagedClusters, all rows are printed, with `?` in the column DIFFERS. A message on
-    // standard error says that states are shown as last reported.
+    // standard error explains that states are shown as last reported.
     let rights = [
         (None, "kuadrant.io", "*"),
         (None, "policies.example.com", "*"),

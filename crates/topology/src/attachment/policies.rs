@@ -123,8 +123,8 @@ pub(super) fn check_status(policy: &PolicyNode<'_>) -> Result<(), (Reason, Strin
     }
 }
 
-/// Keeps one policy of a kind on a target if policies of the kind are not merged, or if the target is a backend: the
-/// oldest, then the first by name.
+/// Keeps one policy of a kind on a target if policies of the kind are not merged, or if the target is a backend. The
+/// oldest policy is kept, then the first by name.
 fn keep_the_oldest(policies: &mut [PolicyNode<'_>]) {
     let mut by_age: Vec<usize> = (0..policies.len()).collect();
     by_age.sort_by_cached_key(|index| policies[*index].age());

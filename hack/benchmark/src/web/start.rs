@@ -16,7 +16,7 @@ use crate::report::{Measure, progress};
 use crate::sample::Sample;
 
 const GOAL: f64 = 1.3;
-/// Page size of the raw list with which a start is compared. The controller's lists have the same page size.
+/// Page size of the raw list with which a start is compared. The lists of `policy-sync web` have the same page size.
 const PAGE: u32 = 500;
 /// Number of clusters in the annotations of each policy.
 const CLUSTERS: usize = 3;

@@ -1,11 +1,11 @@
 //! Tests of freezing: unknown inputs freeze only the works that depend on them. A work is
-//! still deleted if the known inputs show that it is no longer wanted.
+//! still deleted if the known inputs show that no cluster requires it.
 
 use crate::kinds::POLICIES;
 use crate::rows::kind::Resolution;
 use crate::testing::objects::{
-    Object, class, config_map, decision, gateway, gateway_origin, kind, listing, placement, policy,
-    policy_of, policy_origin,
+    class, config_map, decision, gateway, gateway_origin, kind, listing, placement, policy, policy_of,
+    policy_origin,
 };
 use crate::testing::world::{World, resolved, shop};
 use policy_sync_api::names::{GroupVersionResource, Origin};

@@ -1,5 +1,5 @@
-//! Tests of resources: a Placement in their own namespace selects their clusters, independent of Gateways. Resources
-//! are copied unchanged.
+//! Tests of resources: a Placement in their own namespace selects their clusters, independent of Gateways. Copies lack
+//! the status and values that the hub has assigned.
 
 use serde_json::{Value, json};
 
