@@ -155,7 +155,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
         ":2:8: variable x is used before its definition",
     ),
     (
-        "a second body for a set rule with a head of several lines",
+        "a second body of a set rule, if its head has several lines and so cannot be repeated automatically",
         "package a\np[{\n  \"a\": x}] { x := input.x } { x := input.y }",
         ":3:29: a rule for a set can have only one body: write the rule twice",
     ),
@@ -175,7 +175,7 @@ const REFUSED: [(&str, &str, &str); 40] = [
         ":3:1: conflicting values of a rule or a function",
     ),
     (
-        "`matches` inside an expression",
+        "`data.k8s.matches` inside an expression",
         "package admission\nimport data.k8s.matches\nx := matches[[\"pods\", a, b, c]]",
         ":3:6: matches can only be a statement of four variables or constants, matches[[kind, namespace, name, object]]: read data.kubernetes instead",
     ),
@@ -216,7 +216,7 @@ fn messages_of_rejected_modules_are_documented() {
         let ran = check(&text(what, written));
         assert_eq!((ran.code, ran.stderr.as_str()), (1, ""), "{what}: {}", ran.stdout);
         assert_eq!(ran.stdout, format!("stdin{expected}\n"), "{what}");
-        table += &format!("| {what} | {} |\n", code(&format!("ID{expected}")));
+        table += &format!("| {what} | {} |\n", code(&format!("ID{}", expected.replace("stdin", "ID"))));
     }
     bad_input::holds("rego", &table).unwrap();
 }

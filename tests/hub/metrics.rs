@@ -171,7 +171,8 @@ async fn metrics_count_policies_gateways_works_and_clusters_by_state() -> Result
         ],
     )
     .await?;
-    // There were requests for a status, a created work, a changed work, a watch, an Event, and the Lease.
+    // The controller has measured the delay of a status. It has listed or watched works, and written works, an Event and
+    // the Lease.
     // Requests are counted when the response arrives, which is after their effect is visible on the hub.
     wait::until("delays and requests are counted", LIMIT, || async {
         let metrics = controller.metrics().await?;

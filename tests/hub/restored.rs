@@ -26,7 +26,7 @@ use crate::ON_BOTH;
 const RESTORED: Duration = Duration::from_secs(5 * 60);
 /// The number of writes that the backup lacks.
 const LOST: usize = 2_000;
-/// Real time between two jumps of the paused clock, so that requests can complete.
+/// Time between two jumps of the clock. The clock runs meanwhile, so that requests can complete.
 const BETWEEN_JUMPS: Duration = Duration::from_secs(5);
 /// An API server sends a bookmark about every minute; the limit leaves room for a busy machine.
 const BOOKMARK: Duration = Duration::from_secs(180);

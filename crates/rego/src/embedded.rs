@@ -67,7 +67,7 @@ impl Embedded {
         embedded.prepared(data).map_err(|error| embedded.explained(&error))
     }
 
-    /// Creates an engine for `bundle` without data. [`Self::with_data`] creates engines for queries from this engine.
+    /// Creates an engine for `bundle` without data. [`Self::with_data`] derives engines from it, which evaluate queries.
     /// The modules are not compiled yet, because the compiled form takes as much memory as the modules themselves.
     ///
     /// # Errors

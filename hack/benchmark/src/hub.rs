@@ -183,8 +183,8 @@ impl MeasuredHub {
         Controller::launch(&self.binary, self.hub(), &arguments, None)
     }
 
-    /// Starts the controller, and returns it with the time until it is ready. With many works, [`MeasuredHub::quiet`]
-    /// returns before the controller is ready.
+    /// Starts the controller, and returns it with the time until it is ready. A controller that
+    /// still reads many works writes nothing, so that [`MeasuredHub::quiet`] alone could return before it is ready.
     pub(super) async fn start_controller(&self) -> Result<(Duration, Controller)> {
         self.start_with(&self.arguments()).await
     }
