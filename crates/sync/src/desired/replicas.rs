@@ -101,20 +101,16 @@ impl Preferences {
         self.clusters.get(&*cluster.0).or_else(|| self.clusters.get(ANY)).copied()
     }
 
-    /// The minimum number of replicas of `cluster`.
-    #[must_use]
-    pub fn minimum(&self, cluster: &ClusterName) -> u64 {
-        self.of(cluster).map_or(0, |preference| preference.minimum)
-    }
-
     /// Splits `total` replicas of `origin` among the `clusters` that the preferences include. `current` has the present
-    /// number of replicas of each cluster.
+    /// number of replicas of each cluster. The `paused` clusters keep this number, but the minimums of the other clusters
+    /// take precedence.
     #[must_use]
     pub fn split(
         &self,
         origin: &Origin,
         total: u64,
         clusters: &BTreeSet<ClusterName>,
+        paused: &BTreeSet<ClusterName>,
         current: &Shares,
     ) -> Split {
         let taking = clusters.iter().filter_map(|cluster| Some((cluster, self.of(cluster)?)));
@@ -125,6 +121,14 @@ impl Preferences {
         for taker in &mut takers {
             taker.take(taker.preference.minimum, &mut rest);
         }
+        let mut shares = Shares::new();
+        for cluster in paused {
+            if let Some(&has) = current.get(cluster) {
+                let share = has.min(rest);
+                rest -= share;
+                shares.insert(cluster.clone(), share);
+            }
+        }
         if !self.rebalance {
             for taker in &mut takers {
                 let has = current.get(taker.cluster).copied().unwrap_or_default();
@@ -132,7 +136,7 @@ impl Preferences {
             }
         }
         distribute(&mut takers, &mut rest);
-        let shares = takers.into_iter().map(|taker| (taker.cluster.clone(), taker.share)).collect();
+        shares.extend(takers.into_iter().map(|taker| (taker.cluster.clone(), taker.share)));
         Split { shares, left_out: rest }
     }
 }

@@ -262,18 +262,7 @@ impl Planner<'_> {
         };
         let (paused, taking): (BTreeSet<ClusterName>, BTreeSet<ClusterName>) = taking.partition(is_paused);
         let current = self.view.shares(self.origin);
-        // The replicas on paused clusters do not change, so the others share the rest, but get at least their minimums.
-        let minimums = taking.iter().map(|cluster| preferences.minimum(cluster));
-        let mut available = total.saturating_sub(minimums.fold(0, u64::saturating_add));
-        let on_paused = paused.into_iter().filter_map(|cluster| {
-            let share = current.get(&cluster)?.min(&available).to_owned();
-            available -= share;
-            Some((cluster, share))
-        });
-        let on_paused: BTreeMap<ClusterName, u64> = on_paused.collect();
-        let rest = total - on_paused.values().sum::<u64>();
-        let Split { mut shares, left_out } = preferences.split(self.origin, rest, &taking, &current);
-        shares.extend(on_paused);
+        let Split { shares, left_out } = preferences.split(self.origin, total, &taking, &paused, &current);
         outline.plan.not_in_preferences = not_in_preferences;
         outline.plan.shares = Some(shares);
         Ok((left_out > 0).then_some(Problem::ReplicasLeftOut { left_out, total }))

@@ -17,7 +17,7 @@ fn shares(of: &[(&str, u64)]) -> Shares {
 /// The split of 50 replicas among these clusters, where `current` is the present split.
 fn fifty(preferences: &str, names: &[&str], current: &[(&str, u64)]) -> Split {
     let preferences = Preferences::read(preferences).unwrap();
-    preferences.split(&origin(), 50, &clusters(names), &shares(current))
+    preferences.split(&origin(), 50, &clusters(names), &clusters(&[]), &shares(current))
 }
 
 /// The shares in ascending order.
@@ -102,7 +102,7 @@ fn small_workloads_are_spread_over_clusters() {
     let taken: BTreeSet<ClusterName> = (0..20)
         .flat_map(|n| {
             let origin = Origin::named("apps", "deployments", "shop", &format!("web-{n}"));
-            preferences.split(&origin, 1, &clusters(&ABC), &Shares::new()).shares
+            preferences.split(&origin, 1, &clusters(&ABC), &clusters(&[]), &Shares::new()).shares
         })
         .filter_map(|(cluster, share)| (share == 1).then_some(cluster))
         .collect();
@@ -120,7 +120,7 @@ fn huge_numbers_are_split_quickly() {
     for rest in [1, 1_000, 46_000, huge / 2] {
         let each = (huge - rest) / 1_001;
         let current: Shares = all.iter().map(|cluster| (cluster.clone(), each)).collect();
-        let split = preferences.split(&origin(), huge, &all, &current);
+        let split = preferences.split(&origin(), huge, &all, &clusters(&[]), &current);
         assert_eq!(split.shares.values().sum::<u64>(), huge);
     }
     assert!(began.elapsed().as_secs() < 5, "it took {:?}", began.elapsed());
@@ -186,7 +186,13 @@ fn preferences(bounds: &Bounds, rebalance: bool) -> Preferences {
 }
 
 fn split(bounds: &Bounds, rebalance: bool, total: u64, current: &Shares) -> Split {
-    preferences(bounds, rebalance).split(&origin(), total, &clusters(&NAMES[..bounds.len()]), current)
+    preferences(bounds, rebalance).split(
+        &origin(),
+        total,
+        &clusters(&NAMES[..bounds.len()]),
+        &clusters(&[]),
+        current,
+    )
 }
 
 fn has(current: &[u64]) -> Shares {

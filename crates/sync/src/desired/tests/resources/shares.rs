@@ -13,6 +13,13 @@ fn split(preferences: &str) -> Object {
     placed().annotation(REPLICA_PREFERENCES, preferences)
 }
 
+/// The agent of `cluster` changes the number of replicas in its work.
+fn with_replicas_in_work(world: World, cluster: &str, replicas: u64) -> World {
+    world.edited(&web(), cluster, |work| {
+        work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = replicas.into();
+    })
+}
+
 #[test]
 fn replicas_are_split_among_named_clusters() {
     let world = fleet().with(split(r#"{"clusters": {"eu-1": {"weight": 3}, "us-1": {"weight": 1}}}"#));
@@ -111,9 +118,7 @@ fn paused_cluster_keeps_its_replicas_and_gets_no_others() {
 fn paused_spoke_with_forged_replicas_leaves_the_others_their_minimum() {
     let preferences = r#"{"clusters": {"*": {"weight": 1, "minReplicas": 1}}}"#;
     let world = fleet().with(split(preferences)).settled(&[web()]);
-    let world = world.edited(&web(), "us-1", |work| {
-        work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = u64::MAX.into();
-    });
+    let world = with_replicas_in_work(world, "us-1", u64::MAX);
     let world = world.with(cluster("us-1").annotation("kuadrant.io/paused", "true"));
     assert_eq!(replicas(&world), [("eu-1".to_owned(), 1)]);
     assert!(world.plan_of(&web()).shares.unwrap().values().sum::<u64>() <= 4);
@@ -129,9 +134,7 @@ fn spoke_cannot_take_replicas_from_others() {
     shares.note(&web(), planned.clone());
     for cluster in ["eu-1", "us-1"] {
         let fleet = fleet().with(split(preferences)).settled(&[web()]);
-        let greedy = fleet.edited(&web(), cluster, |work| {
-            work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = 100.into();
-        });
+        let greedy = with_replicas_in_work(fleet, cluster, 100);
         let plan = greedy
             .see(|view| crate::desired::plan_works(view.with_shares(&shares), &greedy.settings, &web()));
         assert_eq!(plan.shares.as_ref(), Some(&planned), "{cluster}");
@@ -176,9 +179,7 @@ fn shares_are_restored_after_an_interruption() {
 fn unsettled_cluster_takes_no_minimum_from_others() {
     let preferences = r#"{"clusters": {"*": {"weight": 1, "minReplicas": 1}}}"#;
     let world = fleet().with(split(preferences)).settled(&[web()]);
-    let world = world.edited(&web(), "us-1", |work| {
-        work["spec"]["workload"]["manifests"][1]["spec"]["replicas"] = u64::MAX.into();
-    });
+    let world = with_replicas_in_work(world, "us-1", u64::MAX);
     let world = world.decisions("all", &["eu-1"]);
     assert_eq!(replicas(&world), [("eu-1".to_owned(), 1)], "the minimum is its own, whatever the other says");
     assert!(world.plan_of(&web()).shares.unwrap().values().sum::<u64>() <= 4);
