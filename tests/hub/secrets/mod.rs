@@ -1,6 +1,7 @@
 //! TLS Secrets of Gateways are copied and rotated. They are withdrawn when the reference or the ReferenceGrant is
 //! removed.
 
+mod external;
 mod leaks;
 pub(crate) mod rights;
 
