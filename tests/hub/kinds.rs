@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use kube::Api;
+use kube::{Api, Client};
 use policy_sync_api::work::ManifestWork;
+use policy_sync_testenv::apply::apply_all;
 use policy_sync_testenv::certificates::User;
 use policy_sync_testenv::fixtures::{
     auth_policy, gateway, gateway_class, params_config_map, rate_limit_policy,
@@ -30,13 +31,18 @@ fn definition(group: &str, versions: &[&str], hidden: &[&str]) -> Value {
         .enumerate()
         .map(|(index, name)| json!({"name": name, "served": !hidden.contains(name), "storage": index == 0, "schema": schema}))
         .collect();
+    definition_of(group, "QuotaPolicy", "quotapolicies", &json!(versions))
+}
+
+/// The CustomResourceDefinition of a namespaced kind.
+pub(crate) fn definition_of(group: &str, kind: &str, plural: &str, versions: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("quotapolicies.{group}")},
+        "metadata": {"name": format!("{plural}.{group}")},
         "spec": {
             "group": group, "scope": "Namespaced", "versions": versions,
-            "names": {"kind": "QuotaPolicy", "listKind": "QuotaPolicyList", "plural": "quotapolicies", "singular": "quotapolicy"},
+            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": plural, "singular": kind.to_lowercase()},
         },
     })
 }
@@ -224,16 +230,24 @@ pub(crate) async fn limited(tenant: &Tenant<'_>, verbs: &[&str]) -> Result<User>
         rule(&["kuadrant.io"], &["ratelimitpolicies"], verbs),
         rule(&["coordination.k8s.io"], &["leases"], &["get", "create", "update"]),
     ];
-    let metadata = json!({"name": user.name});
-    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules});
-    tenant.apply(&role).await?;
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": metadata,
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user.name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name}],
-    });
-    tenant.apply(&binding).await?;
+    grant(tenant.client(), &user.name, &cluster_role(&user.name, &json!(rules))).await?;
     Ok(user)
+}
+
+pub(crate) fn cluster_role(name: &str, rules: &Value) -> Value {
+    let metadata = json!({"name": name});
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules})
+}
+
+/// Applies the ClusterRole `role`, and binds the user to it.
+pub(crate) async fn grant(client: &Client, user: &str, role: &Value) -> Result<()> {
+    let (group, name) = ("rbac.authorization.k8s.io", &role["metadata"]["name"]);
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
+    });
+    apply_all(client, [role, &binding]).await
 }
 
 pub(crate) async fn limited_controller(tenant: &Tenant<'_>, user: User) -> Result<Controller> {

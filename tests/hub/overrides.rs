@@ -8,7 +8,7 @@ use policy_sync_testenv::wait;
 use policy_sync_testenv::{Controller, Tenant};
 use serde_json::{Value, json};
 
-use crate::kinds::apply_once_served;
+use crate::kinds::{apply_once_served, definition_of};
 use crate::{ON_EU, limit_of, synced, tenant};
 
 /// The annotation with the message for the policy's owner.
@@ -32,16 +32,8 @@ pub(crate) fn typed_definition(group: &str, rate: &Value) -> Value {
     let spec =
         json!({"type": "object", "required": ["rate"], "properties": {"targetRef": reference, "rate": rate}});
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("typedpolicies.{group}")},
-        "spec": {
-            "group": group, "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-            "names": {"kind": "TypedPolicy", "listKind": "TypedPolicyList", "plural": "typedpolicies", "singular": "typedpolicy"},
-        },
-    })
+    let versions = json!([{"name": "v1", "served": true, "storage": true, "schema": schema}]);
+    definition_of(group, "TypedPolicy", "typedpolicies", &versions)
 }
 
 /// A `TypedPolicy` for the Gateway `web`.

@@ -15,6 +15,8 @@ use policy_sync_testenv::fixtures::topology::objects;
 use policy_sync_testenv::{ControlPlane, ControlPlaneOptions, Controller, binaries, wait};
 use serde_json::{Value, json};
 
+use crate::kinds::{cluster_role, grant};
+
 const LIMIT: Duration = Duration::from_secs(60);
 const BINARY: &str = env!("CARGO_BIN_EXE_policy-sync");
 const STORED: &str = "policy_sync_topology_stored";
@@ -38,19 +40,12 @@ async fn controller(hub: &ControlPlane) -> Result<Controller> {
 /// A controller with `--topology` that runs as user `name`, with the permissions for the sync, for HTTPRoutes, and for
 /// the resources `core` of the core group. Other route kinds and all route statuses are forbidden.
 pub(crate) async fn launch_as(hub: &ControlPlane, name: &str, core: &[&str]) -> Result<Controller> {
-    let group = "rbac.authorization.k8s.io";
     let rules = json!([
         {"apiGroups": ["gateway.networking.k8s.io"], "resources": ["gatewayclasses", "gateways", "httproutes", "gatewayclasses/status", "gateways/status"], "verbs": ["*"]},
         {"apiGroups": ["cluster.open-cluster-management.io", "work.open-cluster-management.io", "kuadrant.io", "policies.example.com", "apiextensions.k8s.io", "authorization.k8s.io", "events.k8s.io", "coordination.k8s.io"], "resources": ["*"], "verbs": ["*"]},
         {"apiGroups": [""], "resources": core, "verbs": ["*"]},
     ]);
-    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules});
-    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": group, "kind": "User", "name": name}]});
-    for object in [role, binding] {
-        apply(&hub.client()?, &object).await?;
-    }
+    grant(&hub.client()?, name, &cluster_role(name, &rules)).await?;
     let mut controller = Controller::launch(Path::new(BINARY), hub, &["--topology"], Some(User::new(name)))?;
     controller.ready().await?;
     Ok(controller)

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::page::{Row, holds};
 use super::{syncs_changes, until_event, until_message, until_no_message};
-use crate::kinds::apply_once_served;
+use crate::kinds::{apply_once_served, definition_of};
 use crate::tenant;
 
 pub(super) const REPORTED_IN: &str = "Event, annotation `kuadrant.io/policy-sync-message`; frozen";
@@ -20,16 +20,8 @@ fn loose_definition() -> Value {
     let mut spec = anything.clone();
     spec["properties"] = json!({"targetRef": anything, "targetRefs": anything});
     let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "loosepolicies.loose.example.com"},
-        "spec": {
-            "group": "loose.example.com", "scope": "Namespaced",
-            "versions": [{"name": "v1", "served": true, "storage": true, "schema": schema}],
-            "names": {"kind": "LoosePolicy", "listKind": "LoosePolicyList", "plural": "loosepolicies", "singular": "loosepolicy"},
-        },
-    })
+    let versions = json!([{"name": "v1", "served": true, "storage": true, "schema": schema}]);
+    definition_of("loose.example.com", "LoosePolicy", "loosepolicies", &versions)
 }
 
 fn loose(namespace: &str, name: &str, spec: Value) -> Value {

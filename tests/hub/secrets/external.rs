@@ -1,7 +1,5 @@
 //! The example in `docs/secrets.md`: each cluster gets an ExternalSecret with its own key of the store, and no Secret.
 
-use std::process::Command;
-
 use anyhow::{Context, Result, ensure};
 use policy_sync_api::cluster::PLACEMENT_LABEL;
 use policy_sync_api::work::ManifestWork;
@@ -10,8 +8,10 @@ use policy_sync_testenv::fixtures::{gateway, gateway_class, namespace};
 use policy_sync_testenv::tenant::{Tenant, WorkReport};
 use serde_json::{Value, json};
 
-use super::reads_of_secrets;
-use crate::kinds::{apply_once_served, limited, limited_controller, until_resolved};
+use super::{output_of, reads_of_secrets};
+use crate::kinds::{
+    apply_once_served, cluster_role, definition_of, grant, limited, limited_controller, until_resolved,
+};
 use crate::tenant;
 
 const PAGE: &str = include_str!("../../../docs/secrets.md");
@@ -49,38 +49,22 @@ fn definition() -> Value {
         "data": {"type": "array", "items": entry},
     }));
     let status = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "externalsecrets.external-secrets.io"},
-        "spec": {
-            "group": "external-secrets.io", "scope": "Namespaced",
-            "versions": [{
-                "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": object(json!({"spec": spec, "status": status}))},
-            }],
-            "names": {"kind": "ExternalSecret", "listKind": "ExternalSecretList", "plural": "externalsecrets", "singular": "externalsecret"},
-        },
-    })
+    let versions = json!([{
+        "name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": object(json!({"spec": spec, "status": status}))},
+    }]);
+    definition_of("external-secrets.io", "ExternalSecret", "externalsecrets", &versions)
 }
 
 /// A user with the rights of a controller to AuthPolicies and the rights in the ClusterRole of the page.
 async fn user_with_rights_of_the_page(tenant: &Tenant<'_>) -> Result<User> {
     let verbs = ["get", "list", "watch", "patch"];
     let user = limited(tenant, &verbs).await?;
-    let own = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": format!("{}-policies", tenant.name())},
-        "rules": [{"apiGroups": ["kuadrant.io"], "resources": ["authpolicies"], "verbs": verbs}],
-    });
+    let rules = json!([{"apiGroups": ["kuadrant.io"], "resources": ["authpolicies"], "verbs": verbs}]);
+    let own = cluster_role(&format!("{}-policies", tenant.name()), &rules);
     for role in [own, on_page("ClusterRole")?] {
-        tenant.apply(&role).await?;
         // The hub has no controller that aggregates roles.
-        let binding = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": role["metadata"]["name"]},
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role["metadata"]["name"]},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user.name}],
-        });
-        tenant.apply(&binding).await?;
+        grant(tenant.client(), &user.name, &role).await?;
     }
     Ok(user)
 }
@@ -98,18 +82,10 @@ fn ready(status: &str, reason: &str) -> WorkReport {
 }
 
 /// The output of the command on the page that begins with these words.
-fn output_of(command: &str, tenant: &Tenant<'_>) -> Result<String> {
+fn output_on_page(command: &str, tenant: &Tenant<'_>) -> Result<String> {
     let line = PAGE.lines().find_map(|line| line.strip_prefix(&format!("    policy-sync {command} ")));
     let arguments = line.with_context(|| format!("the page has no command {command}"))?;
-    let output = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
-        .arg(command)
-        .args(arguments.split(' '))
-        .args(["--controller-name", &tenant.controller_name()])
-        .arg("--kubeconfig")
-        .arg(tenant.hub().kubeconfig())
-        .output()
-        .context("running policy-sync")?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+    output_of(tenant, &[command].into_iter().chain(arguments.split(' ')).collect::<Vec<_>>(), &[])
 }
 
 #[tokio::test]
@@ -182,7 +158,7 @@ async fn documented_external_secret_has_a_key_for_each_cluster_and_no_secret_is_
     tenant
         .until_folded(&external, |entries, _| entries.iter().filter(|entry| is_reported(entry)).count() == 2)
         .await?;
-    let output = output_of("status", &tenant)?;
+    let output = output_on_page("status", &tenant)?;
     let row = |cluster: &str| output.lines().find(|line| line.contains(cluster)).unwrap_or_default();
     ensure!(row("eu-1").contains("Accepted") && row("us-1").contains("NotEnforced"), "{output}");
 

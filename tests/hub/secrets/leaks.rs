@@ -2,9 +2,8 @@
 //! output.
 
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Event;
 use kube::api::{Api, ListParams};
 use policy_sync_testenv::fixtures::tls_secret;
@@ -12,7 +11,7 @@ use policy_sync_testenv::tenant::Tenant;
 use policy_sync_testenv::{Controller, wait};
 use serde_json::json;
 
-use super::{copying, until_secrets_in_work, web};
+use super::{copying, output_of, until_secrets_in_work, web};
 
 /// Each key as text and in base64.
 const KEYS: [(&str, &str); 2] = [
@@ -20,18 +19,9 @@ const KEYS: [(&str, &str); 2] = [
     ("another-private-key", "YW5vdGhlci1wcml2YXRlLWtleQ=="),
 ];
 
-/// The stdout and stderr of a command against the tenant's hub.
+/// The stdout and stderr of a command against the tenant's hub, with all log lines.
 fn command_output(tenant: &Tenant<'_>, arguments: &[&str]) -> Result<String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
-        .args(arguments)
-        .args(["--controller-name", &tenant.controller_name()])
-        .arg("--kubeconfig")
-        .arg(tenant.hub().kubeconfig())
-        .env("RUST_LOG", "trace")
-        .output()
-        .context("running policy-sync")?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(text(&output.stdout) + &text(&output.stderr))
+    output_of(tenant, arguments, &[("RUST_LOG", "trace")])
 }
 
 fn check_no_key(what: &str, text: &str) -> Result<()> {

@@ -1,11 +1,13 @@
 //! TLS Secrets of Gateways are copied and rotated. They are withdrawn when the reference or the ReferenceGrant is
-//! removed.
+//! removed. Secrets that policies refer to are not copied.
 
 mod external;
 mod leaks;
 pub(crate) mod rights;
 
-use anyhow::{Result, ensure};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
 use policy_sync_api::work::ManifestWork;
 use policy_sync_testenv::Controller;
 use policy_sync_testenv::fixtures::{https_gateway, namespace, reference_grant, tls_secret};
@@ -57,6 +59,20 @@ fn key_of(work: &ManifestWork) -> Value {
     let mut manifests = work.spec.workload.manifests.iter().map(|manifest| &manifest.0);
     let secret = manifests.find(|object| object["kind"] == "Secret");
     secret.map(|secret| secret["data"]["tls.key"].clone()).unwrap_or_default()
+}
+
+/// The stdout and stderr of a command against the tenant's hub, with these environment variables.
+fn output_of(tenant: &Tenant<'_>, arguments: &[&str], variables: &[(&str, &str)]) -> Result<String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_policy-sync"))
+        .args(arguments)
+        .args(["--controller-name", &tenant.controller_name()])
+        .arg("--kubeconfig")
+        .arg(tenant.hub().kubeconfig())
+        .envs(variables.iter().copied())
+        .output()
+        .context("running policy-sync")?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(text(&output.stdout) + &text(&output.stderr))
 }
 
 /// The lists and watches of Secrets that a controller has sent.

@@ -7,24 +7,16 @@ use policy_sync_testenv::wait;
 use serde_json::{Value, json};
 
 use super::{copying, until_secrets_in_work, web};
-use crate::kinds::{limited, limited_controller};
+use crate::kinds::{cluster_role, grant, limited, limited_controller};
 
 /// Sets the verbs that the tenant's limited user has on Secrets and ReferenceGrants.
 async fn may_read(tenant: &Tenant<'_>, verbs: &[&str]) -> Result<()> {
     let name = format!("limited-{}-secrets", tenant.name());
     let rule =
         |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
-        "rules": [rule("", "secrets"), rule("gateway.networking.k8s.io", "referencegrants")],
-    });
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": format!("limited-{}", tenant.name())}],
-    });
-    tenant.apply(&role).await?;
-    tenant.apply(&binding).await.map(drop)
+    let rules = json!([rule("", "secrets"), rule("gateway.networking.k8s.io", "referencegrants")]);
+    let user = format!("limited-{}", tenant.name());
+    grant(tenant.client(), &user, &cluster_role(&name, &rules)).await
 }
 
 /// Waits until the condition `Accepted` of a Gateway is `<status> <reason>`, and returns its message.
